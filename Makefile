@@ -1,0 +1,60 @@
+SHELL := /bin/bash
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+# make PYTHON=/path/to/python chooses the interpreter; otherwise the first suitable one is taken.
+PYTHON ?=
+SUITABLE := import sys, ensurepip, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+
+.PHONY: help test lint bench demo clean
+.DEFAULT_GOAL := help
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+
+lint: $(VENV)/.stamp-test  ## style, types and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint  ## lint, then all tests, then the compiled core's tests without compiling
+	$(BIN)/python -m pytest -n 2
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m "not slow" tests/core
+
+bench: $(VENV)/.stamp-bench  ## measure against other programs
+	$(BIN)/python -m benchmarks
+
+demo: $(VENV)/.stamp-plot  ## run the demonstration
+	$(BIN)/python examples/demo.py
+
+clean:  ## remove caches, build and demo outputs (the .venv folder stays)
+	rm -rf build dist demo-output .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -path ./$(VENV) -prune -o -path ./.git -prune -o -name __pycache__ -type d -print0 | xargs -0 rm -rf
+
+$(BIN)/python:
+	@for python in $(PYTHON) python3 python3.13 python3.12 python3.11; do \
+	    if $$python -c '$(SUITABLE)' 2>/dev/null; then \
+	        $$python -m venv $(VENV) && exit 0; \
+	        rm -rf $(VENV); exit 1; \
+	    fi; \
+	done; \
+	echo "kernelstream needs Python 3.11, 3.12 or 3.13 with venv: install one, or name it with make PYTHON=..." >&2; \
+	exit 1
+
+$(VENV)/.stamp-test: pyproject.toml | $(BIN)/python
+	$(PIP) install -e '.[test]'
+	@touch $@
+
+$(VENV)/.stamp-plot: pyproject.toml | $(BIN)/python
+	$(PIP) install -e '.[plot]'
+	@touch $@
+
+# The other programs are optional: one that has no wheel here is left out, and tried again next time.
+$(VENV)/.stamp-bench: $(VENV)/.stamp-plot
+	@complete=yes; \
+	for peer in $$($(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["bench"])'); do \
+	    $(PIP) install --only-binary :all: "$$peer" || { complete=no; echo "bench: $$peer did not install and is left out"; }; \
+	done; \
+	if [ $$complete = yes ]; then touch $@; fi

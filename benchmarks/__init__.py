@@ -1,0 +1,1 @@
+"""Speed and error of kernelstream beside other programs, on the same stream in one run."""

@@ -1,0 +1,1 @@
+"""Compressions: how a function with too many points becomes one with fewer."""

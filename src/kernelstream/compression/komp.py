@@ -1,0 +1,108 @@
+"""Kernel orthogonal matching pursuit outside a learning loop, and the watch over its factor."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelstream.core import komp as core
+from kernelstream.core.state import State, allocate
+from kernelstream.errors import IllConditionedError
+from kernelstream.kernels import Kernel, kernel_matrix
+from kernelstream.rows import dense_rows
+
+#: A probed residual above this one leads to a factorisation from scratch.
+REBUILD_ABOVE = 1e-6
+#: If it is still above this one, double precision cannot hold the factor.
+HOPELESS_ABOVE = 1e-3
+
+
+def compress(
+    kernel: Kernel,
+    points: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    error: float,
+    max_points: int,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Remove points, cheapest first, all weights projected anew.
+
+    Parameters
+    ----------
+    points : (M, p) array
+    weights : (M, C) array
+    error : float
+        Hilbert norm distance that may be lost.
+    max_points : int
+        Removal goes on beyond ``error`` until no more than this many are left.
+
+    Returns
+    -------
+    points, weights : arrays
+    spent : float
+        The Hilbert norm distance lost.
+    """
+    n, outputs = weights.shape
+    state = allocate(points.shape[1], outputs, n + core.BLOCK, seed=0)
+    state.points[:, :n] = points.T
+    state.weights[:n] = weights
+    state.status[0]["order"] = n
+    spent = core.rebuild(state, kernel.program, outputs)  # dependent points go here
+    state.status[0]["cheapest"] = 0.0
+    core.prune_block(
+        state, outputs, spent, error * error, max_points, core.GREEDY, core.BLOCK
+    )
+    n = state.order
+    return (
+        np.ascontiguousarray(state.points[:, :n].T),
+        state.weights[:n].copy(),
+        float(state.status[0]["error_spent"]),
+    )
+
+
+def residual(state: State, kernel: Kernel) -> float:
+    """max |S S^T K - I| over all stored points: 0 for a perfect factor."""
+    n = state.order
+    if n == 0:
+        return 0.0
+    gram = _gram_columns(state, kernel, np.arange(n))
+    factor = state.factor[:n, :n]
+    return float(np.abs(factor @ (factor.T @ gram) - np.eye(n)).max())
+
+
+def watch(state: State, kernel: Kernel, outputs: int) -> None:
+    """Probe one column of the residual; rebuild the factor where it has lost its digits."""
+    status = state.status[0]
+    status["changes"] = 0
+    status["residual"] = _probe(state, kernel)
+    if status["residual"] <= REBUILD_ABOVE:
+        return
+    unit = status["scale"]
+    status["error_spent"] += unit * np.sqrt(core.rebuild(state, kernel.program, outputs))
+    status["residual"] = residual(state, kernel)
+    if not status["residual"] <= HOPELESS_ABOVE:
+        raise IllConditionedError(
+            f"The kernel matrix of the {state.order} stored points cannot be factorised "
+            f"(residual {status['residual']:.1e}). Scale the input (StandardScaler), choose a "
+            "larger gamma, a larger error budget or fewer points."
+        )
+
+
+def _probe(state: State, kernel: Kernel) -> float:
+    """One column of the residual, drawn with the state's own random numbers."""
+    n = state.order
+    if n == 0:
+        return 0.0
+    j = core.random_below(state.status[0], n)
+    factor = state.factor[:n, :n]
+    column = factor @ (factor.T @ _gram_columns(state, kernel, np.array([j])))
+    column[j] -= 1.0
+    return float(np.abs(column).max())
+
+
+def _gram_columns(state: State, kernel: Kernel, chosen: NDArray[np.int64]) -> NDArray[np.float64]:
+    n = state.order
+    rows = dense_rows(np.ascontiguousarray(state.points[:, chosen].T))
+    values = kernel_matrix(
+        kernel, rows, state.points, state.square_norms, state.absolute_norms, n
+    )
+    return values.T

@@ -1,0 +1,50 @@
+"""The one decorator under which everything in ``core`` is compiled."""
+
+import os
+import stat
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+
+#: Relaxed arithmetic that lets sums vectorise. Never ``nnan``/``ninf``: with them the
+#: compiler removes the very guards that catch NaN and infinity.
+FASTMATH = {"reassoc", "contract", "arcp", "nsz"}
+
+#: True when ``NUMBA_DISABLE_JIT=1``: the functions below then run as plain Python.
+INTERPRETED = bool(numba.config.DISABLE_JIT)
+
+
+def _private_cache() -> str:
+    """A cache folder under the temporary folder that nobody else can write to.
+
+    Numba's cache holds machine code, so a folder prepared by another user must never be
+    trusted: an existing one is used only if it is ours and closed to others.
+    """
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    folder = Path(tempfile.gettempdir()) / f"kernelstream-numba-{user}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+        ours = not hasattr(os, "getuid") or found.st_uid == os.getuid()
+        if stat.S_ISDIR(found.st_mode) and ours and not found.st_mode & 0o022:
+            return str(folder)
+    except OSError:
+        pass
+    return tempfile.mkdtemp(prefix="kernelstream-numba-")
+
+
+def compiled(function: Callable[..., Any], fastmath: Any = FASTMATH) -> Any:
+    """Compile ``function`` to machine code, cached on disk wherever that is possible.
+
+    Without a writable package folder and home (a container, a service account) the cache
+    goes to a private temporary folder instead of failing at import.
+    """
+    options = {"cache": True, "nogil": True, "fastmath": fastmath, "error_model": "numpy"}
+    try:
+        return numba.njit(**options)(function)
+    except RuntimeError:  # numba: "cannot cache function ...: no locator available"
+        numba.config.CACHE_DIR = _private_cache()
+        return numba.njit(**options)(function)

@@ -1,0 +1,331 @@
+"""Kernel values between samples and stored points.
+
+A kernel arrives as a short program in postfix order (``kernels.py`` writes it): numbers
+that are branched on once per vector, never once per element, so one compilation serves
+every kernel and every sum, product and scaling of kernels.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from kernelstream.core.blas import multiply
+from kernelstream.core.jit import compiled
+
+GAUSSIAN, LAPLACIAN, MATERN32, MATERN52, POLYNOMIAL, LINEAR, ADD, MULTIPLY, SCALE = range(9)
+
+
+class Program(NamedTuple):
+    """A kernel in postfix order."""
+
+    codes: np.ndarray  # (n,) int64     what each instruction is
+    numbers: np.ndarray  # (n, 3) float64  its parameters
+    needs_dots: bool  # uses x.d
+    needs_squares: bool  # uses |x - d|^2
+    needs_l1: bool  # uses |x - d|_1
+    depth: int  # values on the stack at most
+
+
+class Rows(NamedTuple):
+    """Samples, dense or CSR. Only one of the two forms is filled."""
+
+    dense: np.ndarray  # (n, p) float64, C order
+    data: np.ndarray  # (nnz,) float64
+    indices: np.ndarray  # (nnz,) int32
+    indptr: np.ndarray  # (n + 1,) int64
+    sparse: bool
+
+
+_LOG2_E = 1.4426950408889634
+_LN2_HIGH = 6.93147180369123816490e-01
+_LN2_LOW = 1.90821492927058770002e-10
+_ROUNDER = 6755399441055744.0  # 1.5 * 2**52: adding it rounds, the low bits hold the integer
+_EXPONENT_BIAS = np.int64(1023) << np.int64(52)
+_UNDERFLOW = -708.0
+
+#: Rows of the work array.
+DOTS, SQUARES, L1 = range(3)
+
+#: Squared distances below this fraction of |d|^2 + |x|^2 are taken from the differences.
+CANCELLED = 1e-3
+#: Up to this many dense features, always.
+FEW_FEATURES = 16
+
+
+# Not FASTMATH: reassociation would cancel the rounding trick.
+def _exponentials(values, row, n):
+    """Replace ``values[row, :n]`` (all <= 0) by their exponentials, relative error below 1e-14.
+
+    ``math.exp`` is a call per element; range reduction and a polynomial vectorise.
+    """
+    for i in range(n):
+        v = max(values[row, i], _UNDERFLOW)
+        shifted = v * _LOG2_E + _ROUNDER
+        power = shifted - _ROUNDER
+        r = (v - power * _LN2_HIGH) - power * _LN2_LOW
+        e = 1.0 / 39916800.0
+        e = e * r + 1.0 / 3628800.0
+        e = e * r + 1.0 / 362880.0
+        e = e * r + 1.0 / 40320.0
+        e = e * r + 1.0 / 5040.0
+        e = e * r + 1.0 / 720.0
+        e = e * r + 1.0 / 120.0
+        e = e * r + 1.0 / 24.0
+        e = e * r + 1.0 / 6.0
+        e = e * r + 0.5
+        e = e * r + 1.0
+        e = e * r + 1.0
+        bits = np.float64(shifted).view(np.int64) << np.int64(52)
+        two_to_power = np.int64(bits + _EXPONENT_BIAS).view(np.float64)
+        values[row, i] = e * two_to_power if values[row, i] > _UNDERFLOW else 0.0
+
+
+exponentials = compiled(_exponentials, fastmath={"contract"})
+
+
+@compiled
+def evaluate(program, work, n, stack):
+    """Run the program on the inner products and distances in ``work``, for ``n`` points.
+
+    The values end in ``stack[0, :n]``.
+    """
+    top = -1
+    for i in range(program.codes.shape[0]):
+        code = program.codes[i]
+        number = program.numbers[i, 0]
+        if code == ADD:
+            top -= 1
+            for j in range(n):
+                stack[top, j] += stack[top + 1, j]
+        elif code == MULTIPLY:
+            top -= 1
+            for j in range(n):
+                stack[top, j] *= stack[top + 1, j]
+        elif code == SCALE:
+            for j in range(n):
+                stack[top, j] *= number
+        elif code == LINEAR:
+            top += 1
+            for j in range(n):
+                stack[top, j] = work[DOTS, j]
+        elif code == POLYNOMIAL:  # (gamma x.d + coef0)^degree by repeated multiplication
+            top += 1
+            for j in range(n):
+                base = number * work[DOTS, j] + program.numbers[i, 1]
+                value = base
+                for _ in range(int(program.numbers[i, 2]) - 1):
+                    value *= base
+                stack[top, j] = value
+        else:
+            top += 1
+            if code == GAUSSIAN:
+                for j in range(n):
+                    stack[top, j] = -number * work[SQUARES, j]
+            elif code == LAPLACIAN:
+                for j in range(n):
+                    stack[top, j] = -number * work[L1, j]
+            else:
+                # Matern with length scale 1 / sqrt(2 gamma), the Gaussian's with this gamma.
+                factor = math.sqrt((6.0 if code == MATERN32 else 10.0) * number)
+                for j in range(n):
+                    stack[top, j] = -factor * math.sqrt(work[SQUARES, j])
+            exponentials(stack, top, n)
+            if code == MATERN32 or code == MATERN52:
+                third = 0.0 if code == MATERN32 else 1.0 / 3.0
+                for j in range(n):
+                    if stack[top, j] > 0.0:  # not 0 * infinity at an astronomical distance
+                        s = factor * math.sqrt(work[SQUARES, j])
+                        stack[top, j] *= 1.0 + s + s * s * third
+
+
+@compiled
+def self_value(program, square_norm):
+    """k(x, x) for a sample with the given squared norm."""
+    stack = np.empty(program.depth)
+    top = -1
+    for i in range(program.codes.shape[0]):
+        code = program.codes[i]
+        first = program.numbers[i, 0]
+        if code == ADD:
+            stack[top - 1] += stack[top]
+            top -= 1
+        elif code == MULTIPLY:
+            stack[top - 1] *= stack[top]
+            top -= 1
+        elif code == SCALE:
+            stack[top] *= first
+        else:
+            top += 1
+            if code == LINEAR:
+                stack[top] = square_norm
+            elif code == POLYNOMIAL:
+                stack[top] = (first * square_norm + program.numbers[i, 1]) ** program.numbers[i, 2]
+            else:
+                stack[top] = 1.0
+    return stack[0]
+
+
+@compiled
+def row_norms(rows, i):
+    """Squared Euclidean norm and l1 norm of sample ``i``."""
+    square, absolute = 0.0, 0.0
+    if rows.sparse:
+        for q in range(rows.indptr[i], rows.indptr[i + 1]):
+            square += rows.data[q] * rows.data[q]
+            absolute += abs(rows.data[q])
+    else:
+        for q in range(rows.dense.shape[1]):
+            square += rows.dense[i, q] * rows.dense[i, q]
+            absolute += abs(rows.dense[i, q])
+    return square, absolute
+
+
+@compiled
+def row_dots(rows, i, points, n, work):
+    """``work[DOTS, :n]`` = inner products of sample ``i`` with the first ``n`` points."""
+    for j in range(n):
+        work[DOTS, j] = 0.0
+    q = rows.indptr[i] if rows.sparse else 0
+    end = rows.indptr[i + 1] if rows.sparse else rows.dense.shape[1]
+    while q < end:  # four features at a time: fewer trips through the sums
+        last = end - 1
+        if rows.sparse:
+            fa, fb = rows.indices[q], rows.indices[min(q + 1, last)]
+            fc, fd = rows.indices[min(q + 2, last)], rows.indices[min(q + 3, last)]
+            a, b = rows.data[q], rows.data[min(q + 1, last)]
+            c, d = rows.data[min(q + 2, last)], rows.data[min(q + 3, last)]
+        else:
+            fa, fb = np.int32(q), np.int32(min(q + 1, last))
+            fc, fd = np.int32(min(q + 2, last)), np.int32(min(q + 3, last))
+            a, b, c, d = rows.dense[i, fa], rows.dense[i, fb], rows.dense[i, fc], rows.dense[i, fd]
+        b = b if q + 1 < end else 0.0
+        c = c if q + 2 < end else 0.0
+        d = d if q + 3 < end else 0.0
+        for j in range(n):
+            work[DOTS, j] += (a * points[fa, j] + b * points[fb, j]) + (
+                c * points[fc, j] + d * points[fd, j]
+            )
+        q += 4
+
+
+@compiled
+def row_l1(rows, i, points, absolute_norms, n, work):
+    """``work[L1, :n]`` = l1 distances of sample ``i`` to the first ``n`` points."""
+    if rows.sparse:  # |d|_1, corrected where x is not zero
+        for j in range(n):
+            work[L1, j] = absolute_norms[j]
+        for q in range(rows.indptr[i], rows.indptr[i + 1]):
+            f = rows.indices[q]
+            for j in range(n):
+                work[L1, j] += abs(rows.data[q] - points[f, j]) - abs(points[f, j])
+        for j in range(n):
+            work[L1, j] = max(work[L1, j], 0.0)
+        return
+    for j in range(n):
+        work[L1, j] = 0.0
+    for q in range(rows.dense.shape[1]):
+        for j in range(n):
+            work[L1, j] += abs(rows.dense[i, q] - points[q, j])
+
+
+@compiled
+def _exact_square(rows, i, points, j):
+    """|x_i - d_j|^2 from the differences."""
+    total = 0.0
+    if rows.sparse:
+        q = 0
+        for s in range(rows.indptr[i], rows.indptr[i + 1]):
+            while q < rows.indices[s]:
+                total += points[q, j] * points[q, j]
+                q += 1
+            difference = rows.data[s] - points[q, j]
+            total += difference * difference
+            q += 1
+        while q < points.shape[0]:
+            total += points[q, j] * points[q, j]
+            q += 1
+        return total
+    for q in range(points.shape[0]):
+        difference = rows.dense[i, q] - points[q, j]
+        total += difference * difference
+    return total
+
+
+@compiled
+def squares_from_dots(rows, i, points, square_norms, x_square_norm, n, work):
+    """``work[SQUARES]`` = |d|^2 - 2 d.x + |x|^2, from the differences where that cancels.
+
+    Cancellation would cost the kernel more digits than the Gram factor can do without: a
+    stream far from the origin, or a near duplicate.
+    """
+    cancelled = False
+    for j in range(n):
+        total = square_norms[j] + x_square_norm
+        work[SQUARES, j] = total - 2.0 * work[DOTS, j]
+        cancelled |= work[SQUARES, j] < CANCELLED * total
+    if cancelled:
+        for j in range(n):
+            if work[SQUARES, j] < CANCELLED * (square_norms[j] + x_square_norm):
+                work[SQUARES, j] = _exact_square(rows, i, points, j)
+
+
+@compiled
+def kernel_rows(program, rows, first, count, points, square_norms, absolute_norms, n, out, norms):
+    """Kernel values of ``count`` samples with ``n`` points: ``out[r, :n]``.
+
+    ``norms[r]`` receives each sample's squared norm and l1 norm. Many dense features of
+    several samples go through one matrix product.
+    """
+    width = points.shape[0]
+    differences = not rows.sparse and width <= FEW_FEATURES
+    needs_dots = program.needs_dots or (program.needs_squares and not differences)
+    product = needs_dots and not rows.sparse and count > 1
+    if product:
+        multiply(rows.dense[first:], False, points, False, out, count, n, width, 1.0, 0.0)
+    work = np.empty((3, n))
+    stack = np.empty((program.depth, n))
+    for r in range(count):
+        i = first + r
+        square, absolute = row_norms(rows, i)
+        norms[r, 0] = square
+        norms[r, 1] = absolute
+        if product:
+            for j in range(n):
+                work[DOTS, j] = out[r, j]
+        elif needs_dots:
+            row_dots(rows, i, points, n, work)
+        if program.needs_squares and differences:
+            for j in range(n):
+                work[SQUARES, j] = 0.0
+            for q in range(width):
+                for j in range(n):
+                    difference = rows.dense[i, q] - points[q, j]
+                    work[SQUARES, j] += difference * difference
+        elif program.needs_squares:
+            squares_from_dots(rows, i, points, square_norms, square, n, work)
+        if program.needs_l1:
+            row_l1(rows, i, points, absolute_norms, n, work)
+        evaluate(program, work, n, stack)
+        for j in range(n):
+            out[r, j] = stack[0, j]
+
+
+@compiled
+def first_bad_entry(rows, largest):
+    """Row and column of the first entry that is not finite or exceeds ``largest``; or -1, -1."""
+    if rows.sparse:
+        for i in range(rows.indptr.shape[0] - 1):
+            for q in range(rows.indptr[i], rows.indptr[i + 1]):
+                if not abs(rows.data[q]) <= largest:
+                    return i, int(rows.indices[q])
+        return -1, -1
+    for i in range(rows.dense.shape[0]):
+        good = True
+        for q in range(rows.dense.shape[1]):
+            good &= abs(rows.dense[i, q]) <= largest
+        if not good:
+            for q in range(rows.dense.shape[1]):
+                if not abs(rows.dense[i, q]) <= largest:
+                    return i, q
+    return -1, -1

@@ -1,0 +1,499 @@
+"""Kernel orthogonal matching pursuit on a state: take points in, remove the cheapest.
+
+Destructive KOMP with pre-fitting (POLK, Algorithm 1): from f~ remove the point whose removal
+costs least, all remaining weights projected anew, while the Hilbert distance to f~ stays
+within the error budget. Projections are nested, so squared errors add up (Pythagoras), and
+removing j costs |w_j|^2 / diag_j (summed over outputs: they share the dictionary).
+"""
+
+import numpy as np
+
+from kernelstream.core.blas import multiply
+from kernelstream.core.gram import (
+    DEPENDENT,
+    append_block,
+    append_point,
+    coordinates,
+    reflect_away,
+    reflect_block_away,
+)
+from kernelstream.core.jit import compiled
+from kernelstream.core.kernel import Rows, kernel_rows, self_value
+
+GREEDY, RANDOM = range(2)
+
+#: Points removed with one block of reflections.
+BLOCK = 32
+#: From this order on removals are blocked, where several are to be expected.
+BLOCKED_FROM = 128
+
+
+@compiled
+def random_below(status, n):
+    """A uniform integer in [0, n) from the state's own generator (splitmix64)."""
+    status.random += np.uint64(0x9E3779B97F4A7C15)
+    z = status.random
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    # 53 bits are plenty for n < 2^31, and the product is exact enough to stay below n.
+    return int(np.float64(z >> np.uint64(11)) * (1.0 / 9007199254740992.0) * n)
+
+
+@compiled
+def renormalise(state, outputs):
+    """Fold the common scale into the weights."""
+    status = state.status[0]
+    for j in range(status.order):
+        for c in range(outputs):
+            state.weights[j, c] *= status.scale
+    status.cheapest *= status.scale * status.scale
+    status.scale = 1.0
+
+
+@compiled
+def removal_cost(state, j, outputs):
+    """|w_j|^2 / diag_j at scale 1. Averaged columns are held unscaled."""
+    status = state.status[0]
+    square, averaged = 0.0, 0.0
+    for c in range(outputs):
+        square += state.weights[j, c] * state.weights[j, c]
+    for c in range(outputs, state.weights.shape[1]):
+        averaged += state.weights[j, c] * state.weights[j, c]
+    return (square + averaged / (status.scale * status.scale)) / state.diagonal[j]
+
+
+@compiled
+def find_cheapest(state, outputs):
+    """The point that costs least to remove; its cost goes to ``status.cheapest``."""
+    status = state.status[0]
+    best, least = -1, np.inf
+    for j in range(status.order):
+        cost = removal_cost(state, j, outputs)
+        if cost < least:
+            best, least = j, cost
+    status.cheapest = least
+    return best
+
+
+@compiled
+def _move(state, source, target, n):
+    """Overwrite point ``target`` by point ``source``; ``n`` columns of the factor are live."""
+    for q in range(state.points.shape[0]):
+        state.points[q, target] = state.points[q, source]
+    state.square_norms[target] = state.square_norms[source]
+    state.absolute_norms[target] = state.absolute_norms[source]
+    state.diagonal[target] = state.diagonal[source]
+    for c in range(state.weights.shape[1]):
+        state.weights[target, c] = state.weights[source, c]
+    for q in range(n):
+        state.factor[target, q] = state.factor[source, q]
+
+
+@compiled
+def remove_point(state, j, v, column):
+    """Project on the other points and drop point j."""
+    status = state.status[0]
+    n = status.order
+    reflect_away(state.factor, state.diagonal, n, j, v, column)
+    sigma = column[j]
+    for c in range(state.weights.shape[1]):
+        share = state.weights[j, c] / sigma
+        if share != 0.0:
+            for i in range(n):
+                state.weights[i, c] -= column[i] * share
+    if j != n - 1:
+        _move(state, n - 1, j, n - 1)
+    status.order = n - 1
+    status.changes += 1
+
+
+@compiled
+def remove_block(state, removed, r, outputs):
+    """Project on the other points and drop the points ``removed[:r]``.
+
+    Returns the squared error at scale 1.
+    """
+    status = state.status[0]
+    n = status.order
+    columns = state.weights.shape[1]
+    dropped = np.empty((n, r))
+    reflect_block_away(state.factor, state.diagonal, n, removed, r, dropped)
+    # Row i of the block lives in dropped[., :i + 1]: solve for the part that is lost.
+    lost = np.empty((r, columns))
+    error = 0.0
+    for i in range(r):
+        for c in range(columns):
+            total = state.weights[removed[i], c]
+            for k in range(i):
+                total -= dropped[removed[i], k] * lost[k, c]
+            lost[i, c] = total / dropped[removed[i], i]
+            part = lost[i, c] * lost[i, c]
+            error += part if c < outputs else part / (status.scale * status.scale)
+    multiply(dropped, False, lost, False, state.weights, n, columns, r, -1.0, 1.0)
+    # Fill the holes from the end.
+    gone = np.zeros(n, np.bool_)
+    for i in range(r):
+        gone[removed[i]] = True
+    source = n - 1
+    kept = n - r
+    for target in range(kept):
+        if gone[target]:
+            while gone[source]:
+                source -= 1
+            _move(state, source, target, kept)
+            source -= 1
+    status.order = kept
+    status.changes += r
+    return error
+
+
+@compiled
+def _prune_blocked(state, outputs, error, budget, most, expected):
+    """The same greedy choice, with matrix products.
+
+    The columns of inverse(K) that the choice needs come from one product for the likeliest
+    candidates, corrected for what was chosen before them; the factor itself is then changed
+    by one block of reflections, which also gives the exact error.
+    """
+    status = state.status[0]
+    columns = state.weights.shape[1]
+    while True:
+        n = status.order
+        find_cheapest(state, outputs)
+        if n == 0 or (n <= most and error + status.cheapest > budget):
+            return error
+        costs = np.empty(n)
+        for j in range(n):
+            costs[j] = removal_cost(state, j, outputs)
+        candidates = np.argsort(costs)[: min(expected, n)]
+        rows = np.empty((candidates.shape[0], n))
+        place = np.full(n, -1)
+        for i in range(candidates.shape[0]):
+            rows[i] = state.factor[candidates[i], :n]
+            place[candidates[i]] = i
+        base = np.empty((candidates.shape[0], n))
+        multiply(rows, False, state.factor, True, base, rows.shape[0], n, n, 1.0, 0.0)
+
+        weights = state.weights[:n].copy()
+        diagonal = state.diagonal[:n].copy()
+        removed = np.empty(BLOCK, np.int64)
+        chosen = np.empty((BLOCK, n))  # columns of inverse(K), each over the root of its diagonal
+        r = 0
+        planned = error
+        while r < BLOCK and r < n:
+            j = np.argmin(costs)
+            within = planned + costs[j] <= budget
+            if not within and n - r <= most:
+                break
+            if not within:
+                status.forced += 1
+            planned += costs[j]
+            column = chosen[r]
+            if place[j] >= 0:
+                column[:] = base[place[j]]
+            else:
+                for i in range(n):
+                    total = 0.0
+                    for q in range(n):
+                        total += state.factor[i, q] * state.factor[j, q]
+                    column[i] = total
+            for k in range(r):
+                share = chosen[k, j]
+                for i in range(n):
+                    column[i] -= chosen[k, i] * share
+            pivot = column[j]
+            root = np.sqrt(pivot)
+            for c in range(columns):
+                share = weights[j, c] / pivot
+                if share != 0.0:
+                    for i in range(n):
+                        weights[i, c] -= column[i] * share
+            for i in range(n):
+                column[i] /= root
+                diagonal[i] -= column[i] * column[i]
+            removed[r] = j
+            r += 1
+            costs[j] = np.inf
+            for i in range(n):
+                if costs[i] < np.inf:
+                    square = 0.0
+                    for c in range(outputs):
+                        square += weights[i, c] * weights[i, c]
+                    averaged = 0.0
+                    for c in range(outputs, columns):
+                        averaged += weights[i, c] * weights[i, c]
+                    square += averaged / (status.scale * status.scale)
+                    costs[i] = square / diagonal[i]
+        if r == 0:
+            return error
+        error += remove_block(state, removed, r, outputs)
+
+
+@compiled
+def prune(state, outputs, error, budget, most, projection):
+    """Compress within the budget and to at most ``most`` points.
+
+    ``error`` is the squared error already made in this step (dependent points), ``budget``
+    the squared error allowed, both in true units. Books the root of the total.
+    """
+    status = state.status[0]
+    unit = status.scale * status.scale
+    if status.order > most or error + status.cheapest * unit <= budget:
+        v = np.empty(status.order)
+        column = np.empty(status.order)
+        while True:
+            j = find_cheapest(state, outputs)
+            over = status.order > most
+            # Nothing fits the budget: also the random rule stops here.
+            if j < 0 or (not over and error + status.cheapest * unit > budget):
+                break
+            cost = status.cheapest * unit
+            if projection == RANDOM:
+                j = random_below(status, status.order)
+                cost = removal_cost(state, j, outputs) * unit
+                if not over and error + cost > budget:
+                    break
+            status.forced += error + cost > budget
+            error += cost
+            remove_point(state, j, v, column)
+    status.error_spent += np.sqrt(error)
+
+
+@compiled
+def prune_block(state, outputs, error, budget, most, projection, expected):
+    """The same, where about ``expected`` removals are to be made."""
+    status = state.status[0]
+    if projection != GREEDY or status.order < BLOCKED_FROM:
+        prune(state, outputs, error, budget, most, projection)
+        return
+    unit = status.scale * status.scale
+    if status.order > most or error + status.cheapest * unit <= budget:
+        error = unit * _prune_blocked(state, outputs, error / unit, budget / unit, most, expected)
+    status.error_spent += np.sqrt(error)
+
+
+@compiled
+def same_point(state, j, rows, i, square):
+    """Whether stored point j equals sample i in every feature."""
+    stored = state.square_norms[j]
+    if abs(stored - square) > 1e-10 * square:
+        return False
+    if rows.sparse:
+        filled = 0
+        for q in range(rows.indptr[i], rows.indptr[i + 1]):
+            if state.points[rows.indices[q], j] != rows.data[q]:
+                return False
+            filled += rows.data[q] != 0.0
+        for q in range(state.points.shape[0]):
+            filled -= state.points[q, j] != 0.0
+        return filled == 0
+    for q in range(state.points.shape[0]):
+        if state.points[q, j] != rows.dense[i, q]:
+            return False
+    return True
+
+
+@compiled
+def stored_place(state, rows, i, square):
+    """The stored point identical to sample i, or -1.
+
+    A sample that comes back (a second epoch, a duplicate) must not depend on rounding: its
+    projection on the points is the point itself.
+    """
+    for j in range(state.status[0].order):
+        if same_point(state, j, rows, i, square):
+            return j
+    return -1
+
+
+@compiled
+def store(state, n, rows, i, square, absolute):
+    """Copy sample i into column n of the points."""
+    if rows.sparse:
+        for q in range(state.points.shape[0]):
+            state.points[q, n] = 0.0
+        for q in range(rows.indptr[i], rows.indptr[i + 1]):
+            state.points[rows.indices[q], n] = rows.data[q]
+    else:
+        for q in range(state.points.shape[0]):
+            state.points[q, n] = rows.dense[i, q]
+    state.square_norms[n] = square
+    state.absolute_norms[n] = absolute
+
+
+@compiled
+def take_in(state, rows, i, square, absolute, values, self_kernel, new, outputs, budget):
+    """Add ``new`` k(x_i, .) to the function; a capacity for one more point is assumed.
+
+    ``values[0, :order]`` are the kernel values of the sample, ``new`` its weights in stored
+    units. A sample that would be removed again at once is projected without being stored.
+    Returns the squared error made, at scale 1.
+    """
+    status = state.status[0]
+    n = status.order
+    columns = state.weights.shape[1]
+    place = stored_place(state, rows, i, square)
+    if place >= 0:
+        status.dependent += 1
+        for c in range(columns):
+            state.weights[place, c] += new[c]
+        find_cheapest(state, outputs)
+        return 0.0
+
+    u = np.empty(n)
+    a = np.empty(n)
+    delta = self_kernel - coordinates(state.factor, values, n, u, a)
+    energy = 0.0
+    for c in range(columns):
+        part = new[c] * new[c]
+        energy += part if c < outputs else part / (status.scale * status.scale)
+    dependent = not delta > DEPENDENT * self_kernel
+    error = energy * max(delta, 0.0)
+    skip = dependent
+    if not dependent and error <= budget:
+        # Would the new point be the cheapest of all? Then greedy pursuit removes it first.
+        skip = True
+        for j in range(n):
+            if removal_cost(state, j, outputs) * state.diagonal[j] < error * (
+                state.diagonal[j] + a[j] * a[j] / delta
+            ):
+                skip = False
+                break
+    if skip:
+        status.dependent += dependent
+        for c in range(columns):
+            if new[c] != 0.0:
+                for j in range(n):
+                    state.weights[j, c] += a[j] * new[c]
+        find_cheapest(state, outputs)
+        return error
+
+    store(state, n, rows, i, square, absolute)
+    for c in range(columns):
+        state.weights[n, c] = new[c]
+    append_point(state.factor, state.diagonal, n, a, delta)
+    status.order = n + 1
+    status.changes += 1
+    find_cheapest(state, outputs)
+    return 0.0
+
+
+@compiled
+def take_in_block(state, program, block, values, norms, new, q, outputs):
+    """Add ``new[r]`` k(x_r, .) for the ``q`` dense rows of ``block``; the capacity is assumed.
+
+    ``values[r, :order]`` are their kernel values with the points, ``norms`` their norms.
+    Returns the squared error made, at scale 1.
+    """
+    status = state.status[0]
+    columns = state.weights.shape[1]
+    rows = Rows(block, np.empty(0), np.empty(0, np.int32), np.empty(0, np.int64), False)
+
+    # Samples that are stored already, or that appear twice in the block.
+    fresh = 0
+    self_values = np.empty(q)
+    for r in range(q):
+        self_kernel = self_value(program, norms[r, 0])
+        place = stored_place(state, rows, r, norms[r, 0])
+        if place >= 0:
+            status.dependent += 1
+            for c in range(columns):
+                state.weights[place, c] += new[r, c]
+            continue
+        twin = -1
+        for k in range(fresh):
+            if (block[k] == block[r]).all():
+                twin = k
+        if twin >= 0:
+            status.dependent += 1
+            for c in range(columns):
+                new[twin, c] += new[r, c]
+            continue
+        if fresh != r:
+            block[fresh] = block[r]
+            values[fresh] = values[r]
+            norms[fresh] = norms[r]
+            new[fresh] = new[r]
+        self_values[fresh] = self_kernel
+        fresh += 1
+    if fresh == 0:
+        find_cheapest(state, outputs)
+        return 0.0
+
+    n = status.order
+    transposed = np.empty((block.shape[1], fresh))
+    for r in range(fresh):
+        for f in range(block.shape[1]):
+            transposed[f, r] = block[r, f]
+    gram = np.empty((fresh, fresh))
+    unused = np.empty((fresh, 2))
+    kernel_rows(
+        program, rows, 0, fresh, transposed, norms[:fresh, 0].copy(), norms[:fresh, 1].copy(),
+        fresh, gram, unused,
+    )  # fmt: skip
+    for r in range(fresh):
+        gram[r, r] = self_values[r]
+    order = np.empty(fresh, np.int64)
+    z = np.empty((fresh, n + fresh))
+    accepted = append_block(
+        state.factor, state.diagonal, n, values, gram, self_values[:fresh], order, z
+    )
+    for i in range(accepted):
+        r = order[i]
+        store(state, n + i, rows, r, norms[r, 0], norms[r, 1])
+        for c in range(columns):
+            state.weights[n + i, c] = new[r, c]
+    status.order = n + accepted
+    status.changes += accepted
+
+    error = 0.0
+    status.dependent += fresh - accepted
+    for i in range(accepted, fresh):
+        for c in range(columns):
+            weight = new[order[i], c]
+            if weight != 0.0:
+                for j in range(n + accepted):
+                    state.weights[j, c] += z[i, j] * weight
+            cross = 0.0
+            for k in range(accepted, fresh):
+                cross += gram[i, k] * new[order[k], c]
+            part = weight * cross
+            error += part if c < outputs else part / (status.scale * status.scale)
+    find_cheapest(state, outputs)
+    return max(error, 0.0)
+
+
+@compiled
+def rebuild(state, program, outputs):
+    """Factorise the Gram matrix of the stored points from scratch.
+
+    Points that turn out to be dependent are merged into the others. Returns the squared
+    error of that, at scale 1.
+    """
+    status = state.status[0]
+    n = status.order
+    width = state.points.shape[0]
+    points = np.empty((n, width))
+    for j in range(n):
+        for q in range(width):
+            points[j, q] = state.points[q, j]
+    weights = state.weights[:n].copy()
+    rows = Rows(points, np.empty(0), np.empty(0, np.int32), np.empty(0, np.int64), False)
+    status.order = 0
+    status.rebuilds += 1
+    error = 0.0
+    for first in range(0, n, BLOCK):
+        q = min(BLOCK, n - first)
+        values = np.empty((q, status.order))
+        norms = np.empty((q, 2))
+        kernel_rows(
+            program, rows, first, q, state.points, state.square_norms, state.absolute_norms,
+            status.order, values, norms,
+        )  # fmt: skip
+        error += take_in_block(
+            state, program, points[first : first + q].copy(), values, norms,
+            weights[first : first + q].copy(), q, outputs,
+        )  # fmt: skip
+    status.changes = 0
+    return error

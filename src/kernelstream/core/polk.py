@@ -1,0 +1,244 @@
+"""The compiled pass of POLK (Algorithm 2): functional stochastic gradient steps and KOMP."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kernelstream.core.blas import multiply
+from kernelstream.core.jit import compiled
+from kernelstream.core.kernel import Program, Rows, kernel_rows, self_value
+from kernelstream.core.komp import (
+    prune,
+    prune_block,
+    renormalise,
+    take_in,
+    take_in_block,
+)
+from kernelstream.core.loss import FIRST_REGRESSION_LOSS, loss_derivative
+from kernelstream.core.schedule import error_budget, step_size
+from kernelstream.core.state import State
+
+#: Why the pass came back before all samples were consumed.
+DONE, FULL, DIVERGED, PROBE = range(4)
+
+#: Changes of the factor between two probes of its residual.
+PROBE_EVERY = 512
+#: Coefficients beyond this size count as divergence: their squares must stay finite.
+LARGEST_WEIGHT = 1e140
+#: Folded into the weights before it underflows.
+SMALLEST_SCALE = 1e-9
+
+
+class Settings(NamedTuple):
+    """What to do with each sample."""
+
+    loss: int
+    loss_number: float  # the loss's own parameter
+    regularisation: float  # lambda
+    schedule: int
+    initial_step: float
+    decay: float
+    budget: int
+    budget_number: float
+    most: int  # cap on the number of points
+    batch: int  # samples per step
+    averaging: float  # 0: none; s >= 1: average with weights growing like t^(s - 1)
+    projection: int
+    outputs: int
+
+
+@compiled
+def _target(settings, label):
+    """Class 0 or 1 of a single-output classifier is -1 or +1 in the loss."""
+    if settings.outputs == 1 and settings.loss < FIRST_REGRESSION_LOSS:
+        return 2.0 * label - 1.0
+    return label
+
+
+@compiled
+def _average(state, settings):
+    """Move the averaged columns towards the current function: avg += (f - avg) share."""
+    status = state.status[0]
+    outputs = settings.outputs
+    share = settings.averaging / (status.steps + settings.averaging)
+    for j in range(status.order):
+        for c in range(outputs):
+            gap = state.weights[j, c] * status.scale - state.weights[j, outputs + c]
+            state.weights[j, outputs + c] += gap * share
+    status.cheapest = 0.0  # unknown: the next pruning looks again
+    return share
+
+
+@compiled
+def _step_batch(state, settings, program, rows, first, count, labels, weights):
+    """One mini-batch. Returns False, with nothing changed, when a derivative is not finite."""
+    status = state.status[0]
+    n = status.order
+    outputs = settings.outputs
+    columns = state.weights.shape[1]
+    values = np.empty((count, n))
+    norms = np.empty((count, 2))
+    kernel_rows(
+        program, rows, first, count, state.points, state.square_norms, state.absolute_norms,
+        n, values, norms,
+    )  # fmt: skip
+    f = np.zeros((count, columns))
+    multiply(values, False, state.weights, False, f, count, columns, n, status.scale, 0.0)
+    eta = step_size(settings.schedule, settings.initial_step, settings.decay, status.steps)
+    budget = error_budget(settings.budget, settings.budget_number, eta)
+    scale = status.scale * (1.0 - eta * settings.regularisation)
+
+    # Samples with a derivative, moved to the front.
+    new = np.zeros((count, columns))
+    width = state.points.shape[0]
+    block = np.zeros((count, width))
+    slope = np.empty(outputs)
+    active = 0
+    for r in range(count):
+        i = first + r
+        if weights[i] == 0.0 or not loss_derivative(
+            settings.loss, settings.loss_number, f[r], outputs,
+            _target(settings, labels[i]), slope,
+        ):  # fmt: skip
+            continue
+        for c in range(outputs):
+            new[active, c] = -eta / count * weights[i] * slope[c] / scale
+            if not abs(new[active, c]) <= LARGEST_WEIGHT:
+                return False
+        if rows.sparse:
+            for q in range(rows.indptr[i], rows.indptr[i + 1]):
+                block[active, rows.indices[q]] = rows.data[q]
+        else:
+            block[active] = rows.dense[i]
+        if active != r:
+            values[active] = values[r]
+            norms[active] = norms[r]
+        active += 1
+
+    status.scale = scale
+    if settings.averaging > 0.0:
+        share = _average(state, settings)
+        for r in range(active):
+            for c in range(outputs):
+                new[r, outputs + c] = new[r, c] * scale * share
+    error = 0.0
+    if active > 0:
+        error = take_in_block(state, program, block, values, norms, new, active, outputs)
+        error *= scale * scale
+    prune_block(
+        state, outputs, error, budget * budget, settings.most, settings.projection, active + 4
+    )
+    status.steps += 1
+    status.seen += count
+    if status.scale < SMALLEST_SCALE:
+        renormalise(state, outputs)
+    return True
+
+
+@compiled
+def single_pass(
+    points, square_norms, absolute_norms, state_weights, factor, diagonal, status,
+    loss, loss_number, regularisation, schedule, initial_step, decay, budget, budget_number,
+    most, batch, averaging, projection, outputs,
+    codes, numbers, needs_dots, needs_squares, needs_l1, depth,
+    dense, data, indices, indptr, sparse,
+    labels, sample_weights, first,
+):  # fmt: skip
+    """Learn from the samples ``first`` onwards, one at a time.
+
+    Arguments come flat because that makes the call from Python several times cheaper.
+
+    Returns
+    -------
+    reason, next : int
+        Why it stopped, and the first sample that was not consumed. ``FULL``: give the state
+        a larger capacity and call again. ``PROBE``: check the factor's residual and call again.
+    """
+    state = State(points, square_norms, absolute_norms, state_weights, factor, diagonal, status)
+    settings = Settings(
+        loss, loss_number, regularisation, schedule, initial_step, decay, budget, budget_number,
+        most, batch, averaging, projection, outputs,
+    )  # fmt: skip
+    program = Program(codes, numbers, needs_dots, needs_squares, needs_l1, depth)
+    rows = Rows(dense, data, indices, indptr, sparse)
+    record = status[0]
+    columns = state_weights.shape[1]
+    values = np.empty((1, diagonal.shape[0]))
+    norms = np.empty((1, 2))
+    f = np.empty(outputs)
+    slope = np.empty(outputs)
+    new = np.empty(columns)
+    one = np.int64(1)  # a literal would be compiled for separately
+    for i in range(first, labels.shape[0]):
+        n = record.order
+        if n + 1 > diagonal.shape[0]:
+            return FULL, i
+        if record.changes >= PROBE_EVERY:
+            return PROBE, i
+        kernel_rows(
+            program, rows, i, one, points, square_norms, absolute_norms, n, values, norms
+        )
+        for c in range(outputs):
+            f[c] = 0.0
+        for j in range(n):
+            for c in range(outputs):
+                f[c] += values[0, j] * state_weights[j, c]
+        for c in range(outputs):
+            f[c] *= record.scale
+        active = loss_derivative(
+            loss, loss_number, f, outputs, _target(settings, labels[i]), slope
+        )
+        eta = step_size(schedule, initial_step, decay, record.steps)
+        allowed = error_budget(budget, budget_number, eta) ** 2
+        scale = record.scale * (1.0 - eta * regularisation)
+        for c in range(columns):
+            new[c] = -eta * sample_weights[i] * slope[c] / scale if active and c < outputs else 0.0
+            if not abs(new[c]) <= LARGEST_WEIGHT:
+                return DIVERGED, i
+        record.scale = scale
+        if averaging > 0.0:
+            share = _average(state, settings)
+            for c in range(outputs):
+                new[outputs + c] = new[c] * scale * share
+        error = 0.0
+        if active:
+            error = take_in(
+                state, rows, i, norms[0, 0], norms[0, 1], values, self_value(program, norms[0, 0]),
+                new, outputs, allowed / (scale * scale),
+            ) * (scale * scale)  # fmt: skip
+        prune(state, outputs, error, allowed, most, projection)
+        record.steps += 1
+        record.seen += 1
+        if scale < SMALLEST_SCALE:
+            renormalise(state, outputs)
+    return DONE, labels.shape[0]
+
+
+@compiled
+def batch_pass(
+    points, square_norms, absolute_norms, state_weights, factor, diagonal, status,
+    loss, loss_number, regularisation, schedule, initial_step, decay, budget, budget_number,
+    most, batch, averaging, projection, outputs,
+    codes, numbers, needs_dots, needs_squares, needs_l1, depth,
+    dense, data, indices, indptr, sparse,
+    labels, sample_weights, first,
+):  # fmt: skip
+    """The same as :func:`single_pass` in steps of ``batch`` samples; the last may be smaller."""
+    state = State(points, square_norms, absolute_norms, state_weights, factor, diagonal, status)
+    settings = Settings(
+        loss, loss_number, regularisation, schedule, initial_step, decay, budget, budget_number,
+        most, batch, averaging, projection, outputs,
+    )  # fmt: skip
+    program = Program(codes, numbers, needs_dots, needs_squares, needs_l1, depth)
+    rows = Rows(dense, data, indices, indptr, sparse)
+    i = first
+    while i < labels.shape[0]:
+        count = min(batch, labels.shape[0] - i)
+        if status[0].order + count > diagonal.shape[0]:
+            return FULL, i
+        if status[0].changes >= PROBE_EVERY:
+            return PROBE, i
+        if not _step_batch(state, settings, program, rows, i, count, labels, sample_weights):
+            return DIVERGED, i
+        i += count
+    return DONE, i

@@ -1,0 +1,28 @@
+"""Step sizes and error budgets as functions of the step count."""
+
+import math
+
+from kernelstream.core.jit import compiled
+
+CONSTANT, INVERSE_TIME, INVERSE_SQRT = range(3)
+FIXED, THREE_HALVES, SQUARE = range(3)
+
+
+@compiled
+def step_size(code, initial, decay, t):
+    """eta_t for t = 0, 1, 2, ..."""
+    if code == CONSTANT:
+        return initial
+    if code == INVERSE_TIME:
+        return initial / (1.0 + decay * t)
+    return initial / math.sqrt(1.0 + decay * t)
+
+
+@compiled
+def error_budget(code, number, eta):
+    """eps_t: given, K eta^(3/2) or eta^2 (POLK, Table 1)."""
+    if code == FIXED:
+        return number
+    if code == THREE_HALVES:
+        return number * eta * math.sqrt(eta)
+    return number * eta * eta

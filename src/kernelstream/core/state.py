@@ -1,0 +1,159 @@
+"""The flat state of a kernel expansion that grows and shrinks.
+
+Plain arrays with spare capacity: the compiled loops, the model file, a checkpoint and a
+network of agents all hold the same thing.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+#: One record instead of a dozen loose scalars; every field is 8 bytes.
+STATUS = np.dtype(
+    (
+        np.record,
+        [
+            ("order", "i8"),  # points in use
+            ("steps", "i8"),  # updates made: t of the step size schedule
+            ("seen", "i8"),  # samples consumed
+            ("scale", "f8"),  # the true weights are scale * weights (not the averaged ones)
+            ("cheapest", "f8"),  # least removal cost |w_j|^2 / diagonal_j at scale 1
+            ("error_spent", "f8"),  # sum over all steps of |f - f~|_H
+            ("forced", "i8"),  # points removed only because of the cap
+            ("dependent", "i8"),  # samples that lay in the span of the points
+            ("changes", "i8"),  # appends and removals since the last residual probe
+            ("residual", "f8"),  # the last probe of max |S S^T K - I|
+            ("rebuilds", "i8"),  # factorisations from scratch
+            ("random", "u8"),  # state of the random numbers
+        ],
+    )
+)
+
+#: ``cheapest`` is only a shortcut: 0 makes the next pruning look again.
+_KEPT = tuple(name for name in STATUS.names or () if name != "cheapest")
+
+SMALLEST_CAPACITY = 16
+
+
+class State(NamedTuple):
+    """f = sum_j weights_j k(d_j, .) together with the factor of its inverse Gram matrix."""
+
+    points: np.ndarray  # (p, capacity) float64, feature-major: column j is d_j
+    square_norms: np.ndarray  # (capacity,) float64, |d_j|^2
+    absolute_norms: np.ndarray  # (capacity,) float64, |d_j|_1
+    weights: np.ndarray  # (capacity, outputs) float64; with averaging twice as many columns
+    factor: np.ndarray  # (capacity, capacity) float64, S with inverse(K) = S S^T
+    diagonal: np.ndarray  # (capacity,) float64, squared row norms of S: diag of inverse(K)
+    status: np.ndarray  # (1,) STATUS
+
+    @property
+    def capacity(self) -> int:
+        """Points that fit before the arrays must grow."""
+        return int(self.diagonal.shape[0])
+
+    @property
+    def order(self) -> int:
+        """Points in use."""
+        return int(self.status[0]["order"])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return sum(array.nbytes for array in self)
+
+
+def state_bytes(capacity: int, features: int, columns: int) -> int:
+    """Bytes of a state in closed form: 8 (capacity (p + C + 3 + capacity)) + the record."""
+    return 8 * capacity * (features + columns + 3 + capacity) + STATUS.itemsize
+
+
+def largest_capacity(limit: int, features: int, columns: int) -> int:
+    """The largest capacity whose state stays within ``limit`` bytes (0 if none does)."""
+    half = (features + columns + 3) / 2.0
+    room = max(0.0, (limit - STATUS.itemsize) / 8.0)
+    guess = int((half * half + room) ** 0.5 - half) + 2
+    while guess > 0 and state_bytes(guess, features, columns) > limit:
+        guess -= 1
+    return guess
+
+
+def allocate(features: int, columns: int, capacity: int, seed: int) -> State:
+    """An empty state."""
+    state = _arrays(features, columns, capacity)
+    state.status[0]["scale"] = 1.0
+    state.status[0]["cheapest"] = np.inf
+    state.status[0]["random"] = np.uint64(seed)
+    return state
+
+
+def resize(state: State, capacity: int, columns: int | None = None) -> State:
+    """The same state with another capacity, or with room for other weight columns.
+
+    New columns are zero.
+    """
+    n = state.order
+    if capacity < n:
+        raise ValueError(f"{n} points do not fit a capacity of {capacity}")
+    features, old_columns = state.points.shape[0], state.weights.shape[1]
+    columns = old_columns if columns is None else columns
+    new = _arrays(features, columns, capacity)
+    new.points[:, :n] = state.points[:, :n]
+    new.square_norms[:n] = state.square_norms[:n]
+    new.absolute_norms[:n] = state.absolute_norms[:n]
+    kept = min(columns, old_columns)
+    new.weights[:n, :kept] = state.weights[:n, :kept]
+    new.factor[:n, :n] = state.factor[:n, :n]
+    new.diagonal[:n] = state.diagonal[:n]
+    new.status[:] = state.status
+    return new
+
+
+def pack(state: State) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The live part of a state as arrays and plain numbers, for files and hashes."""
+    n = state.order
+    arrays = {
+        "points": np.ascontiguousarray(state.points[:, :n]),
+        "weights": state.weights[:n].copy(),
+        "factor": np.ascontiguousarray(state.factor[:n, :n]),
+        "square_norms": state.square_norms[:n].copy(),
+        "absolute_norms": state.absolute_norms[:n].copy(),
+        "diagonal": state.diagonal[:n].copy(),
+    }
+    return arrays, {name: state.status[0][name].item() for name in _KEPT}
+
+
+def unpack(arrays: dict[str, np.ndarray], status: dict[str, Any]) -> State:
+    """The state behind :func:`pack`; ``ValueError`` if the parts do not belong together."""
+    points, weights = arrays["points"], arrays["weights"]
+    if points.ndim != 2 or weights.ndim != 2 or set(status) != set(_KEPT):
+        raise ValueError("the state's arrays or numbers are not those of a kernel expansion")
+    features, n = points.shape
+    expected = {"weights": (n, weights.shape[1]), "factor": (n, n)}
+    for name in ("points", "weights", "factor", "square_norms", "absolute_norms", "diagonal"):
+        array = arrays[name]
+        shape = expected.get(name, points.shape if name == "points" else (n,))
+        if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
+            raise ValueError(f"the array {name!r} is not finite float64 of shape {shape}")
+    if status["order"] != n or not 0.0 < status["scale"] <= 1.0:
+        raise ValueError("the state's numbers contradict its arrays")
+    state = _arrays(features, weights.shape[1], max(n, SMALLEST_CAPACITY))
+    state.points[:, :n] = points
+    state.weights[:n] = weights
+    state.factor[:n, :n] = arrays["factor"]
+    for name in ("square_norms", "absolute_norms", "diagonal"):
+        getattr(state, name)[:n] = arrays[name]
+    for name, value in status.items():
+        state.status[0][name] = value
+    return state
+
+
+def _arrays(features: int, columns: int, capacity: int) -> State:
+    return State(
+        points=np.zeros((features, capacity)),
+        square_norms=np.zeros(capacity),
+        absolute_norms=np.zeros(capacity),
+        weights=np.zeros((capacity, columns)),
+        factor=np.zeros((capacity, capacity)),
+        diagonal=np.zeros(capacity),
+        status=np.zeros(1, STATUS),
+    )

@@ -1,0 +1,366 @@
+"""Pictures of a model: the map of a classifier in the plane, the curve of a regressor.
+
+Both need only what every model here has (`predict`, `dictionary_`, for the map `classes_`), and
+Matplotlib, which is imported when a picture is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Okabe and Ito's colours, which colour-blind readers can tell apart. Their black is left to the
+# dictionary; sky blue and yellow come last, being close to blue and faint on white.
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442")
+SAMPLE_COLOR = "#56B4E9"
+CURVE_COLOR = "#D55E00"
+INK = "#1A1A1A"
+
+
+def plot_decision_surface(
+    model: Any,
+    X: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    *,
+    ax: Axes | None = None,
+    resolution: int = 400,
+    show_dictionary: bool = True,
+    colors: Sequence[str] | None = None,
+    margin: float | None = None,
+    test_error: float | None = None,
+) -> Axes:
+    """Draw the classes a model sees in the plane, as in Figure 4 of POLK.
+
+    Every class has a colour: pale where the model decides for it, full for the samples of it.
+    Lines are the class boundaries, black dots the points of the dictionary.
+
+    Parameters
+    ----------
+    model : fitted classifier with 2 features
+        With `predict` and `classes_`; `decision_function` makes smooth boundaries,
+        `dictionary_` (M, 2) is drawn if present.
+    X : (n, 2) array, default=None
+        Samples to draw. They, or else the dictionary, set the range of the axes.
+    y : (n,) array, default=None
+        Their labels; without labels they are drawn grey.
+    ax : matplotlib Axes, default=None
+        None makes a new figure.
+    resolution : int, default=400
+        Grid points along the longer axis.
+    show_dictionary : bool, default=True
+    colors : sequence of colours, default=None
+        One per class; None takes a palette safe for colour-blind readers (up to 7 classes).
+    margin : float, default=None
+        Also draw dashed lines where the winning class leads by this much.
+    test_error : float, default=None
+        Error as a share in [0, 1], to appear in the title.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+
+    Examples
+    --------
+    >>> from sklearn.svm import SVC
+    >>> from kernelstream.evaluation import plot_decision_surface
+    >>> from kernelstream.streams import make_multidist
+    >>> X, y = make_multidist(300, random_state=0)
+    >>> model = SVC().fit(X, y)
+    >>> model.dictionary_ = model.support_vectors_
+    >>> ax = plot_decision_surface(model, X, y)
+    >>> ax.get_title(loc="left").startswith("SVC")
+    True
+    """
+    plt = _import_pyplot()
+    dictionary = _dictionary(model)
+    _check_features(model, 2, "plot_decision_surface")
+    samples = None if X is None else _as_points(X, 2, "X")
+    frame = _bounds([points for points in (samples, dictionary) if points is not None])
+    x_grid, y_grid = _grid(frame, resolution)
+    grid = np.column_stack([axis.ravel() for axis in np.meshgrid(x_grid, y_grid)])
+    shape = (len(y_grid), len(x_grid))
+
+    classes = np.asarray(model.classes_)
+    winner = _class_index(model.predict(grid), classes).reshape(shape)
+    rgb = _class_colors(len(classes), colors)
+    pale = 0.30 * rgb + 0.70
+
+    if ax is None:
+        _, ax = plt.subplots(figsize=(6.4, 5.6), layout="constrained")
+    extent = (x_grid[0], x_grid[-1], y_grid[0], y_grid[-1])
+    ax.imshow(pale[winner], extent=extent, origin="lower", interpolation="bilinear", aspect="equal")
+    for lead in _leads(model, grid, winner, len(classes)):
+        field = lead.reshape(shape)
+        _contour(ax, x_grid, y_grid, field, 0.0, linewidths=1.1, linestyles="solid")
+        if margin is not None:
+            _contour(ax, x_grid, y_grid, field, margin, linewidths=0.8, linestyles="dashed")
+
+    handles = []
+    if samples is not None:
+        size = _marker_size(len(samples))
+        index = None if y is None else _class_index(np.asarray(y), classes)
+        # One call for all classes, in stream order: no class is painted over the others.
+        known = np.full(len(samples), -1) if index is None else index
+        shades = np.vstack([0.86 * rgb, [[0.45, 0.45, 0.45]]])  # the last row: no known label
+        ax.scatter(
+            samples[:, 0],
+            samples[:, 1],
+            s=size,
+            c=shades[known],
+            alpha=0.55,
+            linewidths=0,
+            zorder=2,
+        )
+    for name, color in zip(classes, rgb, strict=True):
+        handles.append(_legend_marker(str(name), marker="s", color=color, size=8))
+    if show_dictionary and dictionary is not None and len(dictionary):
+        # A thin white rim keeps the points apart from each other and from dark samples.
+        ax.scatter(
+            dictionary[:, 0],
+            dictionary[:, 1],
+            s=46,
+            c=INK,
+            edgecolors="white",
+            linewidths=1.1,
+            zorder=4,
+        )
+        handles.append(_legend_marker("dictionary", marker="o", color=INK, size=7.5))
+
+    ax.set_xlim(extent[:2])
+    ax.set_ylim(extent[2:])
+    _clean_axes(ax)
+    _legend_outside(ax, handles)
+    ax.set_title(_title(model, dictionary, test_error), loc="left", fontsize=11, color=INK)
+    return ax
+
+
+def plot_fit(
+    model: Any,
+    X: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    *,
+    ax: Axes | None = None,
+    resolution: int = 800,
+    show_dictionary: bool = True,
+) -> Axes:
+    """Draw the curve of a regressor with one feature, its samples and its dictionary.
+
+    Parameters
+    ----------
+    model : fitted regressor with 1 feature
+        With `predict`; `dictionary_` (M, 1) is drawn on the curve if present.
+    X : (n, 1) or (n,) array, default=None
+        Samples to draw. They, or else the dictionary, set the range of the x axis.
+    y : (n,) array, default=None
+        Their targets. The y axis spans the curve and the middle 98 % of the targets, so that
+        a few outliers cannot flatten the picture.
+    ax : matplotlib Axes, default=None
+        None makes a new figure.
+    resolution : int, default=800
+        Points along the curve.
+    show_dictionary : bool, default=True
+
+    Returns
+    -------
+    ax : matplotlib Axes
+
+    Examples
+    --------
+    >>> from sklearn.svm import SVR
+    >>> from kernelstream.evaluation import plot_fit
+    >>> from kernelstream.streams import make_regression_outliers
+    >>> X, y = make_regression_outliers(200, random_state=0)
+    >>> model = SVR(gamma=20).fit(X, y)
+    >>> ax = plot_fit(model, X, y)
+    >>> len(ax.lines)
+    1
+    """
+    plt = _import_pyplot()
+    dictionary = _dictionary(model)
+    _check_features(model, 1, "plot_fit")
+    samples = None if X is None else _as_points(X, 1, "X")
+    low, high = _bounds([points for points in (samples, dictionary) if points is not None])[0]
+    x_grid = np.linspace(low, high, resolution)
+    curve = np.asarray(model.predict(x_grid[:, None])).ravel()
+
+    if ax is None:
+        _, ax = plt.subplots(figsize=(7.2, 4.4), layout="constrained")
+    shown = [curve]
+    handles = []
+    if samples is not None and y is not None:
+        targets = np.asarray(y, dtype=float).ravel()
+        shown.append(np.quantile(targets, [0.01, 0.99]))
+        size = _marker_size(len(targets))
+        ax.scatter(
+            samples[:, 0], targets, s=size, c=SAMPLE_COLOR, alpha=0.45, linewidths=0, zorder=2
+        )
+        handles.append(_legend_marker("samples", marker="o", color=SAMPLE_COLOR, size=5))
+    (line,) = ax.plot(x_grid, curve, color=CURVE_COLOR, linewidth=2.4, zorder=3, label="model")
+    handles.append(line)
+    if show_dictionary and dictionary is not None and len(dictionary):
+        heights = np.asarray(model.predict(dictionary)).ravel()
+        ax.scatter(
+            dictionary[:, 0], heights, s=40, c=INK, edgecolors="white", linewidths=1.1, zorder=4
+        )
+        handles.append(_legend_marker("dictionary", marker="o", color=INK, size=7.5))
+
+    lowest, highest = min(s.min() for s in shown), max(s.max() for s in shown)
+    pad = 0.06 * (highest - lowest) or 1.0
+    ax.set_xlim(low, high)
+    ax.set_ylim(lowest - pad, highest + pad)
+    _clean_axes(ax)
+    ax.grid(color="#E6E6E6", linewidth=0.7)
+    ax.set_axisbelow(True)
+    _legend_outside(ax, handles)
+    ax.set_title(_title(model, dictionary, None), loc="left", fontsize=11, color=INK)
+    return ax
+
+
+def _import_pyplot() -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            "Plots need Matplotlib, which is not installed: pip install kernelstream[plot]"
+        ) from error
+    return plt
+
+
+def _dictionary(model: Any) -> NDArray[np.float64] | None:
+    points = getattr(model, "dictionary_", None)
+    if points is None:
+        return None
+    points = points.toarray() if hasattr(points, "toarray") else points
+    return np.asarray(points, dtype=float)
+
+
+def _check_features(model: Any, expected: int, caller: str) -> None:
+    dictionary = _dictionary(model)
+    found = dictionary.shape[1] if dictionary is not None else None
+    found = getattr(model, "n_features_in_", found)
+    if found is not None and found != expected:
+        plural = "feature" if expected == 1 else "features"
+        raise ValueError(
+            f"{caller} draws models with {expected} {plural}; "
+            f"this {type(model).__name__} has {found}."
+        )
+
+
+def _as_points(X: ArrayLike, n_features: int, name: str) -> NDArray[np.float64]:
+    points = np.asarray(X, dtype=float)
+    if n_features == 1 and points.ndim == 1:
+        points = points[:, None]
+    if points.ndim != 2 or points.shape[1] != n_features or len(points) == 0:
+        raise ValueError(f"{name} must have shape (n, {n_features}), n > 0; got {points.shape}.")
+    return points
+
+
+def _bounds(point_sets: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Range per feature, (p, 2), of the first set that has points, with a border of 5 %."""
+    for points in point_sets:
+        if len(points):
+            low, high = points.min(axis=0), points.max(axis=0)
+            pad = np.where(high > low, 0.05 * (high - low), 0.5)
+            return np.column_stack([low - pad, high + pad])
+    raise ValueError("Nothing sets the range of the axes: the dictionary is empty, so pass X.")
+
+
+def _grid(
+    frame: NDArray[np.float64], resolution: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Two axes with square cells and `resolution` points along the longer one."""
+    lengths = frame[:, 1] - frame[:, 0]
+    counts = np.maximum(2, np.round(resolution * lengths / lengths.max())).astype(int)
+    x_grid, y_grid = (
+        np.linspace(low, high, count) for (low, high), count in zip(frame, counts, strict=True)
+    )
+    return x_grid, y_grid
+
+
+def _class_index(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
+    """Position of each label in `classes`, -1 for a label the model has not met."""
+    match = np.asarray(labels).ravel()[:, None] == classes[None, :]
+    return np.where(match.any(axis=1), match.argmax(axis=1), -1)
+
+
+def _class_colors(n_classes: int, colors: Sequence[str] | None) -> NDArray[np.float64]:
+    from matplotlib import colormaps
+    from matplotlib.colors import to_rgb
+
+    if colors is not None:
+        if len(colors) < n_classes:
+            raise ValueError(f"colors must name {n_classes} colours, got {len(colors)}.")
+        return np.array([to_rgb(color) for color in colors[:n_classes]])
+    if n_classes <= len(PALETTE):
+        return np.array([to_rgb(color) for color in PALETTE[:n_classes]])
+    return np.asarray(colormaps["turbo"](np.linspace(0.06, 0.94, n_classes)))[:, :3]
+
+
+def _leads(
+    model: Any, grid: NDArray[np.float64], winner: NDArray[np.int64], n_classes: int
+) -> list[NDArray[np.float64]]:
+    """Per class, by how much it leads the best of the others: zero on its boundary."""
+    if hasattr(model, "decision_function"):
+        scores = np.asarray(model.decision_function(grid))
+        if scores.ndim == 2 and scores.shape[1] == 1:
+            scores = scores[:, 0]
+        if scores.ndim == 1:
+            return [scores, -scores] if n_classes == 2 else []
+        if scores.shape[1] == n_classes:
+            top = np.sort(scores, axis=1)[:, -2:]
+            is_top = scores == top[:, 1:]
+            return [
+                scores[:, c] - np.where(is_top[:, c], top[:, 0], top[:, 1])
+                for c in range(n_classes)
+            ]
+    return [np.where(winner.ravel() == c, 0.5, -0.5) for c in range(n_classes)]
+
+
+def _contour(
+    ax: Axes, x: Any, y: Any, field: NDArray[np.float64], level: float, **style: Any
+) -> None:
+    if field.min() < level < field.max():  # Matplotlib warns about a level that is not met
+        ax.contour(x, y, field, levels=[level], colors=INK, zorder=3, **style)
+
+
+def _marker_size(n_samples: int) -> float:
+    return float(np.clip(9000 / n_samples, 4, 26))
+
+
+def _legend_marker(label: str, *, marker: str, color: Any, size: float) -> Any:
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], linestyle="none", marker=marker, color=color, ms=size, label=label)
+
+
+def _legend_outside(ax: Axes, handles: list[Any]) -> None:
+    ax.legend(
+        handles=handles,
+        loc="upper left",
+        bbox_to_anchor=(1.01, 1.0),
+        frameon=False,
+        fontsize=9,
+        borderaxespad=0.2,
+    )
+
+
+def _clean_axes(ax: Axes) -> None:
+    ax.tick_params(length=3, color="#9A9A9A", labelsize=9, labelcolor="#4D4D4D")
+    for side, spine in ax.spines.items():
+        spine.set_visible(side in ("left", "bottom"))
+        spine.set_color("#9A9A9A")
+
+
+def _title(model: Any, dictionary: NDArray[np.float64] | None, test_error: float | None) -> str:
+    parts = [type(model).__name__]
+    if dictionary is not None:
+        parts.append(f"{len(dictionary)} points")
+    if test_error is not None:
+        parts.append(f"test error {100 * test_error:.1f} %")
+    return "  ·  ".join(parts)

@@ -1,0 +1,5 @@
+"""Estimators: one method, one file."""
+
+from kernelstream.models.polk import POLKClassifier, POLKRegressor
+
+__all__ = ["POLKClassifier", "POLKRegressor"]

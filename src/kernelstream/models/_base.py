@@ -1,0 +1,760 @@
+"""What every estimator on a kernel expansion shares: data in, state, prediction, files.
+
+A method adds its parameters, its settings and its compiled pass; the loop over samples, the
+unfinished batch, new classes, memory and files are here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, vstack
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
+
+from kernelstream import storage
+from kernelstream._version import __version__
+from kernelstream.compression import komp
+from kernelstream.core.kernel import Rows, first_bad_entry
+from kernelstream.core.polk import DIVERGED, DONE, FULL
+from kernelstream.core.state import (
+    SMALLEST_CAPACITY,
+    State,
+    allocate,
+    largest_capacity,
+    pack,
+    resize,
+    state_bytes,
+    unpack,
+)
+from kernelstream.errors import DivergenceError
+from kernelstream.expansion import KernelExpansion, expand
+from kernelstream.kernels import Kernel, kernel_from_config, make_kernel
+from kernelstream.losses import Loss, make_loss
+from kernelstream.models import _validation as check
+from kernelstream.rows import as_rows, count_rows, dense_rows
+
+#: Samples handed to the compiled pass at once when ``fit`` reorders them.
+_FIT_BLOCK = 4096
+
+#: Estimators by the name under which their files are marked.
+_KINDS: dict[str, type[KernelEstimator]] = {}
+
+
+class KernelEstimator(BaseEstimator):  # type: ignore[misc]
+    """Base of all estimators that learn a kernel expansion from a stream."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if not cls.__name__.startswith("_"):
+            _KINDS[cls.__name__] = cls
+
+    # ---- what a method supplies -------------------------------------------------------
+
+    def _settings(self, outputs: int, most: int) -> tuple[Any, ...]:
+        """The numbers its compiled pass takes between the state and the kernel."""
+        raise NotImplementedError
+
+    def _compiled_pass(self) -> Callable[..., tuple[int, int]]:
+        raise NotImplementedError
+
+    # ---- state ------------------------------------------------------------------------
+
+    @property
+    def _outputs(self) -> int:
+        return 1
+
+    @property
+    def _columns(self) -> int:
+        return self._outputs * (2 if self.average else 1)
+
+    def _check_parameters(self, anew: bool = False) -> None:
+        """Refuse unusable parameters; cheap when nothing changed since the last call."""
+        names = self._parameter_constraints
+        given = tuple(getattr(self, name) for name in names)
+        checked = None if anew else getattr(self, "_checked", None)
+        if checked is not None and all(a is b for a, b in zip(given, checked, strict=True)):
+            return
+        self._validate_params()
+        self._check_combination()
+        if hasattr(self, "_state") and not anew:
+            for name in ("kernel", "gamma", "degree", "coef0"):
+                before = checked[list(names).index(name)] if checked else None
+                if checked and getattr(self, name) != before:
+                    raise ValueError(
+                        f"{name} cannot change once the model has learned something (it was "
+                        f"{before!r}); use fit, or a fresh model"
+                    )
+            if self._state.weights.shape[1] != self._columns:
+                raise ValueError("average cannot be switched once the model has learned")
+        self._checked = given
+        self._call = None
+
+    def _check_combination(self) -> None:
+        """Checks that involve more than one parameter."""
+
+    def _start(self, rows: Rows) -> None:
+        """An empty state for samples like these."""
+        kernel = make_kernel(self.kernel, self._first_gamma(rows), self.degree, self.coef0)
+        check.check_kernel_range(kernel, rows)
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        features = rows.dense.shape[1]
+        self.kernel_ = kernel
+        capacity = min(SMALLEST_CAPACITY + self.batch_size, self._capacity_limit(features))
+        self._state = allocate(features, self._columns, capacity, seed)
+        self._pending: tuple[Any, NDArray[np.float64], NDArray[np.float64]] | None = None
+        self._call = None
+
+    def _first_gamma(self, rows: Rows) -> float:
+        features = rows.dense.shape[1]
+        if self.gamma == "scale":
+            values = rows.data if rows.sparse else rows.dense
+            count = count_rows(rows) * features
+            mean = values.sum() / count
+            variance = float((values**2).sum() / count - mean**2)
+            return 1.0 / (features * variance) if variance > 0.0 else 1.0
+        return 1.0 / features if self.gamma == "auto" else float(self.gamma)
+
+    def _capacity_limit(self, features: int) -> int:
+        """Points that may ever be held, those of an unfinished step included."""
+        batch = self.batch_size
+        limit = np.iinfo(np.int32).max if self.max_points is None else self.max_points + batch
+        if self.max_bytes is not None:
+            waiting = (batch - 1) * 8 * (features + 2)
+            fits = largest_capacity(self.max_bytes - waiting, features, self._columns)
+            if fits < batch + 1:
+                least = state_bytes(batch + 1, features, self._columns) + waiting
+                raise ValueError(
+                    f"max_bytes={self.max_bytes} does not hold a single point: {features} "
+                    f"features, {self._outputs} outputs and batches of {batch} need at least "
+                    f"{least} bytes"
+                )
+            limit = min(limit, fits)
+        return int(limit)
+
+    # ---- learning ---------------------------------------------------------------------
+
+    def _learn(self, rows: Rows, targets: NDArray[np.float64], weights: Any) -> None:
+        """Consume the samples in order; an unfinished batch waits for the next call."""
+        if weights is None:
+            weights = np.ones(len(targets))
+        else:
+            used = weights != 0.0  # a sample of weight zero is a sample that never came
+            if not used.all():
+                rows, targets, weights = _take(rows, used), targets[used], weights[used]
+        batch = self.batch_size
+        if batch == 1:
+            self._run(rows, targets, weights)
+            return
+        first = 0
+        if self._pending is not None:
+            first = min(batch - len(self._pending[1]), len(targets))
+            self._push(_slice(rows, 0, first), targets[:first], weights[:first])
+            if len(self._pending[1]) < batch:
+                return
+            self.flush()
+        whole = first + (len(targets) - first) // batch * batch
+        self._run(
+            _slice(rows, first, whole), targets[first:whole], weights[first:whole]
+        )
+        if whole < len(targets):
+            self._push(_slice(rows, whole, len(targets)), targets[whole:], weights[whole:])
+
+    def _push(self, rows: Rows, targets: Any, weights: Any) -> None:
+        if self._pending is None:
+            copied = Rows(*(part.copy() if hasattr(part, "copy") else part for part in rows))
+            self._pending = copied, targets.copy(), weights.copy()
+            return
+        old_rows, old_targets, old_weights = self._pending
+        self._pending = (
+            _stack(old_rows, rows),
+            np.concatenate([old_targets, targets]),
+            np.concatenate([old_weights, weights]),
+        )
+
+    def flush(self) -> Self:
+        """Learn from the samples of an unfinished batch now, as a smaller batch."""
+        pending, self._pending = getattr(self, "_pending", None), None
+        if pending is not None:
+            self._run(*pending)
+        return self
+
+    def _run(self, rows: Rows, targets: Any, weights: Any) -> None:
+        """Whole passes inside compiled code; back here only to grow or to check the factor."""
+        features = self._state.points.shape[0]
+        limit = self._capacity_limit(features)
+        settings = self._settings(self._outputs, limit - self.batch_size)
+        compiled_pass = self._compiled_pass()
+        done = 0
+        while True:
+            reason, done = compiled_pass(
+                *self._state, *settings, *self.kernel_.program, *rows, targets, weights, done
+            )
+            if reason == DONE:
+                break
+            if reason == FULL:
+                wanted = max(2 * self._state.capacity, self._state.order + self.batch_size)
+                self._state = resize(self._state, min(wanted, limit))
+            elif reason == DIVERGED:
+                raise DivergenceError(
+                    f"Sample {done} of this call would make the weights overflow: the step size "
+                    f"eta0={self.eta0} is too large for this kernel and these targets. Choose a "
+                    "smaller eta0, scale the data and the target, or use a loss with a bounded "
+                    "derivative such as 'huber'. What was learned before it is kept."
+                )
+            else:
+                komp.watch(self._state, self.kernel_, self._outputs)
+        needed = max(SMALLEST_CAPACITY, self._state.order) + self.batch_size
+        if self._state.capacity > 4 * needed:
+            self._state = resize(self._state, min(2 * needed, limit))
+
+    # ---- what was learned -------------------------------------------------------------
+
+    def _fitted(self) -> State:
+        if not hasattr(self, "_state"):
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet. Call 'fit' or "
+                "'partial_fit' with some samples before using this method."
+            )
+        return self._state
+
+    @property
+    def _live_weights(self) -> NDArray[np.float64]:
+        """(M, outputs): the averaged weights where there are any, else the current ones."""
+        state, outputs = self._fitted(), self._outputs
+        weights = state.weights[: state.order]
+        if weights.shape[1] > outputs:
+            return weights[:, outputs:].copy()
+        return weights * state.status[0]["scale"]
+
+    @property
+    def dictionary_(self) -> NDArray[np.float64]:
+        """(M, p): the stored points."""
+        state = self._fitted()
+        return state.points[:, : state.order].T.copy()
+
+    @property
+    def dual_coef_(self) -> NDArray[np.float64]:
+        """(outputs, M): the weights of the stored points."""
+        return self._live_weights.T.copy()
+
+    @property
+    def model_order_(self) -> int:
+        """Number of stored points, M."""
+        return self._fitted().order
+
+    @property
+    def n_seen_(self) -> int:
+        """Samples consumed, those of an unfinished batch not included."""
+        return int(self._fitted().status[0]["seen"])
+
+    @property
+    def nbytes_(self) -> int:
+        """Bytes held by the model, spare capacity and unfinished batch included."""
+        waiting = 0
+        if self._pending is not None:
+            rows, targets, weights = self._pending
+            arrays = [part for part in rows if isinstance(part, np.ndarray)]
+            waiting = sum(array.nbytes for array in [*arrays, targets, weights])
+        return self._fitted().nbytes + waiting
+
+    @property
+    def error_spent_(self) -> float:
+        """Sum over all steps of the Hilbert norm error made by compression."""
+        return float(self._fitted().status[0]["error_spent"])
+
+    @property
+    def n_forced_(self) -> int:
+        """Points removed beyond the error budget, because of ``max_points`` or ``max_bytes``."""
+        return int(self._fitted().status[0]["forced"])
+
+    @property
+    def residual_(self) -> float:
+        """max |S S^T K - I|: how far the factor of the inverse Gram matrix is from exact."""
+        return komp.residual(self._fitted(), self.kernel_)
+
+    @property
+    def expansion_(self) -> KernelExpansion:
+        """The learned function as a value."""
+        weights = self._live_weights
+        if self._outputs == 1:
+            weights = weights[:, 0]
+        return KernelExpansion(self.kernel_, self.dictionary_, weights)
+
+    def _evaluate(self, X: Any) -> NDArray[np.float64]:
+        """(n, outputs): the function's values."""
+        state = self._fitted()
+        rows = check.check_rows(self, X)
+        check.check_kernel_range(self.kernel_, rows)
+        return expand(
+            self.kernel_, rows, state.points, state.square_norms, state.absolute_norms,
+            state.order, self._live_weights,
+        )  # fmt: skip
+
+    # ---- one sample at a time, lean ---------------------------------------------------
+
+    def _learn_one(self, x: NDArray[np.float64], target: float) -> None:
+        """One sample without scikit-learn's validation."""
+        state = self._state
+        if x.shape != (state.points.shape[0],) or x.dtype != np.float64:
+            raise ValueError(
+                f"learn_one takes a float64 array of {state.points.shape[0]} features, got "
+                f"{x.dtype} of shape {x.shape}"
+            )
+        if not float(x @ x) < 1e300:
+            raise ValueError("learn_one: the sample has NaN, infinite or huge entries")
+        if self.batch_size != 1 or not self.kernel_.isotropic:
+            rows = dense_rows(np.ascontiguousarray(x)[None])
+            check.check_kernel_range(self.kernel_, rows)
+            self._learn(rows, np.array([target]), None)
+            return
+        if self._call is None:
+            self._check_parameters()
+            limit = self._capacity_limit(state.points.shape[0])
+            settings = self._settings(self._outputs, limit - 1)
+            buffers = np.empty(1), np.ones(1), np.empty((1, len(x)))
+            rest = (*settings, *self.kernel_.program, *dense_rows(buffers[2]), *buffers[:2], 0)
+            self._call = self._compiled_pass(), rest, buffers
+        compiled_pass, rest, (targets, weights, row) = self._call
+        targets[0] = target
+        row[0] = x
+        if compiled_pass(*state, *rest)[0] != DONE:
+            self._run(dense_rows(row), targets, weights)
+
+    # ---- files ------------------------------------------------------------------------
+
+    def _document(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        state = self._fitted()
+        arrays, status = pack(state)
+        header: dict[str, Any] = {
+            "version": __version__,
+            "parameters": {name: _plain(value) for name, value in self.get_params().items()},
+            "kernel": self.kernel_.to_config(),
+            "features": self.n_features_in_,
+            "names": list(getattr(self, "feature_names_in_", [])) or None,
+            "status": status,
+            "pending": None,
+            **self._extra_header(),
+        }
+        if self._pending is not None:
+            rows, targets, weights = self._pending
+            header["pending"] = {"sparse": rows.sparse}
+            for name, part in rows._asdict().items():
+                if isinstance(part, np.ndarray):
+                    arrays[f"pending_{name}"] = part
+            arrays["pending_targets"], arrays["pending_weights"] = targets, weights
+        return header, arrays
+
+    def _extra_header(self) -> dict[str, Any]:
+        return {}
+
+    def _restore_extra(self, header: dict[str, Any]) -> None:
+        pass
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file: plain data, checksummed, replaced atomically."""
+        header, arrays = self._document()
+        storage.write(path, type(self).__name__, header, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a model written by :meth:`save`; learning goes on where it stopped."""
+        model = load(path)
+        if not isinstance(model, cls):
+            raise storage.ModelFileError(
+                f"{os.fspath(path)} holds a {type(model).__name__}, not a {cls.__name__}"
+            )
+        return model
+
+    def fingerprint(self) -> str:
+        """SHA-256 of everything the model holds: equal if and only if the models are."""
+        header, arrays = self._document()
+        return hashlib.sha256(storage.dumps(type(self).__name__, header, arrays)).hexdigest()
+
+    @classmethod
+    def _from_document(cls, document: storage.Document) -> Self:
+        header, arrays = document.header, document.arrays
+        parameters = {name: _unplain(value) for name, value in header["parameters"].items()}
+        model = cls(**parameters)
+        model.kernel_ = kernel_from_config(header["kernel"])
+        state = unpack(arrays, header["status"])
+        if state.points.shape[0] != header["features"]:
+            raise ValueError("the number of features contradicts the points")
+        model.n_features_in_ = header["features"]
+        if header["names"]:
+            model.feature_names_in_ = np.array(header["names"], dtype=object)
+        model._restore_extra(header)
+        model._pending = None
+        if header["pending"]:
+            model._pending = _restore_pending(header["pending"], arrays, model)
+        model._check_parameters()
+        if state.weights.shape[1] != model._columns:
+            raise ValueError("the number of outputs contradicts the weights")
+        limit = model._capacity_limit(model.n_features_in_)
+        model._state = resize(state, min(state.order + SMALLEST_CAPACITY, limit))
+        model._call = None
+        return model
+
+
+class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
+    """Classes as outputs: one for two classes, one per class for more."""
+
+    @property
+    def _outputs(self) -> int:
+        return 1 if len(self.classes_) <= 2 else len(self.classes_)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from scratch, ``n_epochs`` times over the samples.
+
+        Parameters
+        ----------
+        X : (n, p) array, CSR matrix or data frame
+        y : (n,) labels
+        sample_weight : (n,) array, optional
+            Not negative. Multiplies the sample's gradient; 0 leaves the sample out.
+        """
+        self._check_parameters(anew=True)
+        rows = check.check_rows(self, X, new=True)
+        labels = check.check_labels(y, count_rows(rows))
+        weights = check.check_sample_weight(sample_weight, len(labels))
+        self.classes_, targets = np.unique(labels, return_inverse=True)
+        self._fixed_classes = False
+        self._start(rows)
+        check.note_features(self, X)
+        _epochs(self, rows, targets.astype(np.float64), weights)
+        return self
+
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Learn from the next samples of the stream, in order.
+
+        Any chunking of the same samples gives the same model, bit for bit (with
+        ``gamma="scale"`` the first chunk decides gamma). If anything is wrong with the input
+        the model stays as it was.
+
+        Parameters
+        ----------
+        X : (n, p) array, CSR matrix or data frame
+        y : (n,) labels
+        classes : array, optional
+            All classes there will be; a label outside them is then an error. Without it a
+            new class may appear at any time and adds an output.
+        sample_weight : (n,) array, optional
+            Not negative. Multiplies the sample's gradient; 0 leaves the sample out.
+        """
+        self._check_parameters()
+        new = not hasattr(self, "_state")
+        rows = check.check_rows(self, X, new=new)
+        labels = check.check_labels(y, count_rows(rows))
+        weights = check.check_sample_weight(sample_weight, len(labels))
+        known = self.classes_ if not new else np.array([], dtype=labels.dtype)
+        fixed = not new and self._fixed_classes
+        if classes is not None:
+            given = np.unique(np.asarray(classes))
+            if fixed and not np.array_equal(given, known):
+                raise ValueError(f"classes={given!r} differ from those of earlier calls, {known!r}")
+            known = np.union1d(known, given) if len(known) else given
+            fixed = True
+        arrivals = _arrivals(labels, known, fixed)
+        if new:
+            self.classes_ = known
+            self._fixed_classes = fixed
+            try:
+                self._start(rows)
+            except ValueError:
+                del self.classes_, self._fixed_classes
+                raise
+            check.note_features(self, X)
+        else:
+            check.check_kernel_range(self.kernel_, rows)
+            self._fixed_classes = fixed
+            for label in np.setdiff1d(known, self.classes_):
+                self._add_class(label)
+        # A new class adds its output exactly when its first sample comes, in any chunking.
+        edges = [*(row for row, _ in arrivals), len(labels)]
+        self._learn_labelled(rows, labels, weights, 0, edges[0])
+        for (start, label), end in zip(arrivals, edges[1:], strict=True):
+            self._add_class(label)
+            self._learn_labelled(rows, labels, weights, start, end)
+        return self
+
+    def _learn_labelled(self, rows: Rows, labels: Any, weights: Any, first: int, end: int) -> None:
+        if first == end:
+            return
+        targets = np.searchsorted(self.classes_, labels[first:end]).astype(np.float64)
+        part = None if weights is None else weights[first:end]
+        self._learn(_slice(rows, first, end), targets, part)
+
+    def learn_one(self, x: NDArray[np.float64], y: Any) -> None:
+        """Learn from one sample, without scikit-learn's validation.
+
+        ``x`` is a 1-D float64 array. The model must have seen a first ``partial_fit``.
+        """
+        if not hasattr(self, "_state"):
+            self.partial_fit(np.asarray(x)[None], [y])
+            return
+        place = int(np.searchsorted(self.classes_, y))
+        if place == len(self.classes_) or self.classes_[place] != y:
+            self.partial_fit(np.asarray(x)[None], [y])
+            return
+        self._learn_one(x, float(place))
+
+    def _add_class(self, label: Any) -> None:
+        """Room for one more class; what was learned about the others stays."""
+        place = int(np.searchsorted(self.classes_, label))
+        before, average = len(self.classes_), bool(self.average)
+        self.classes_ = np.insert(
+            self.classes_.astype(np.result_type(self.classes_, np.asarray(label))), place, label
+        )
+        state, outputs = self._state, 1 if before <= 2 else before
+        parts = [state.weights[:, :outputs]]
+        if average:
+            parts.append(state.weights[:, outputs:])
+        if before == 2:  # f becomes (-f/2, f/2): the margin between the two is what it was
+            parts = [np.concatenate([-0.5 * part, 0.5 * part], axis=1) for part in parts]
+        if before >= 2:
+            parts = [np.insert(part, place, 0.0, axis=1) for part in parts]
+        elif before == 1 and place == 0:  # the class so far becomes the positive one
+            parts = [-part for part in parts]
+        weights = np.ascontiguousarray(np.concatenate(parts, axis=1))
+        self._state = state._replace(weights=weights)
+        self._state.status[0]["cheapest"] = 0.0
+        if self._pending is not None:
+            targets = self._pending[1]
+            targets[targets >= place] += 1.0
+        self._call = None
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """The function's values: (n,) for two classes, positive for the second; else (n, C)."""
+        values = self._evaluate(X)
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most likely class of each sample."""
+        values = self._evaluate(X)
+        if len(self.classes_) == 1:
+            return np.repeat(self.classes_, len(values))
+        if values.shape[1] == 1:
+            return self.classes_[(values[:, 0] > 0.0).astype(int)]
+        return self.classes_[np.argmax(values, axis=1)]
+
+    def _extra_header(self) -> dict[str, Any]:
+        kind = self.classes_.dtype.kind
+        return {
+            "classes": [_plain(label) for label in self.classes_.tolist()],
+            "dtype": "O" if kind == "O" else self.classes_.dtype.str,
+            "fixed": self._fixed_classes,
+        }
+
+    def _restore_extra(self, header: dict[str, Any]) -> None:
+        dtype = np.dtype(header["dtype"])
+        if dtype.kind not in "biufUO" or len(header["classes"]) == 0:
+            raise ValueError("the classes are not labels")
+        self.classes_ = np.array(header["classes"], dtype=dtype)
+        if self.classes_.ndim != 1 or len(np.unique(self.classes_)) != len(self.classes_):
+            raise ValueError("the classes are not distinct labels")
+        self._fixed_classes = bool(header["fixed"])
+
+
+class KernelRegressor(RegressorMixin, KernelEstimator):  # type: ignore[misc]
+    """A number as output."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from scratch, ``n_epochs`` times over the samples.
+
+        Parameters
+        ----------
+        X : (n, p) array, CSR matrix or data frame
+        y : (n,) numbers
+        sample_weight : (n,) array, optional
+            Not negative. Multiplies the sample's gradient; 0 leaves the sample out.
+        """
+        self._check_parameters(anew=True)
+        rows = check.check_rows(self, X, new=True)
+        targets = check.check_numbers(y, count_rows(rows))
+        weights = check.check_sample_weight(sample_weight, len(targets))
+        self._start(rows)
+        check.note_features(self, X)
+        _epochs(self, rows, targets, weights)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from the next samples of the stream, in order.
+
+        Any chunking of the same samples gives the same model, bit for bit (with
+        ``gamma="scale"`` the first chunk decides gamma). If anything is wrong with the input
+        the model stays as it was.
+
+        Parameters
+        ----------
+        X : (n, p) array, CSR matrix or data frame
+        y : (n,) numbers
+        sample_weight : (n,) array, optional
+            Not negative. Multiplies the sample's gradient; 0 leaves the sample out.
+        """
+        self._check_parameters()
+        new = not hasattr(self, "_state")
+        rows = check.check_rows(self, X, new=new)
+        targets = check.check_numbers(y, count_rows(rows))
+        weights = check.check_sample_weight(sample_weight, len(targets))
+        if new:
+            self._start(rows)
+            check.note_features(self, X)
+        else:
+            check.check_kernel_range(self.kernel_, rows)
+        self._learn(rows, targets, weights)
+        return self
+
+    def learn_one(self, x: NDArray[np.float64], y: float) -> None:
+        """Learn from one sample, without scikit-learn's validation.
+
+        ``x`` is a 1-D float64 array, ``y`` a finite number.
+        """
+        if not hasattr(self, "_state"):
+            self.partial_fit(np.asarray(x)[None], [y])
+            return
+        if not abs(y) <= check.LARGEST_ENTRY:
+            raise ValueError(f"learn_one: the target must be a finite number, got {y}")
+        self._learn_one(x, float(y))
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """The predicted number for each sample."""
+        return self._evaluate(X)[:, 0]
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read any model or function that this package saved.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is not one of ours, or was damaged.
+    """
+    document = storage.read(path)
+    if document.kind == "KernelExpansion":
+        return KernelExpansion._from_document(document)
+    if document.kind not in _KINDS:
+        raise storage.ModelFileError(f"{os.fspath(path)} holds an unknown {document.kind!r:.80}")
+    try:
+        return _KINDS[document.kind]._from_document(document)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise storage.ModelFileError(
+            f"{os.fspath(path)} is not a valid {document.kind}: {error}"
+        ) from error
+
+
+def _epochs(model: Any, rows: Rows, targets: NDArray[np.float64], weights: Any) -> None:
+    """All epochs of ``fit``, each in a random order, as far as the parameters say."""
+    random = check_random_state(model.random_state)
+    n = len(targets)
+    for _ in range(model.n_epochs):
+        order = random.permutation(n) if model.shuffle else np.arange(n)
+        for first in range(0, n, _FIT_BLOCK):
+            chosen = order[first : first + _FIT_BLOCK]
+            part = None if weights is None else weights[chosen]
+            model._learn(_take(rows, chosen), targets[chosen], part)
+    model.flush()
+
+
+def _arrivals(labels: Any, known: NDArray[Any], fixed: bool) -> list[tuple[int, Any]]:
+    """Labels not known yet, with the row where each first appears, in that order."""
+    if len(known) and (known.dtype.kind in "US") != (labels.dtype.kind in "US"):
+        if "O" not in (known.dtype.kind, labels.dtype.kind):
+            raise ValueError(
+                f"y holds labels of type {labels.dtype}, but the classes so far are of type "
+                f"{known.dtype}"
+            )
+    found, first = np.unique(labels, return_index=True)
+    unknown = ~np.isin(found, known)
+    if fixed and unknown.any():
+        row = int(first[unknown].min())
+        raise ValueError(f"y contains the label {labels[row]!r} at row {row}, not in classes")
+    return sorted(
+        ((int(row), label) for row, label in zip(first[unknown], found[unknown], strict=True)),
+        key=lambda arrival: arrival[0],
+    )
+
+
+def _slice(rows: Rows, first: int, end: int) -> Rows:
+    """Consecutive samples, without a copy."""
+    if rows.sparse:
+        return rows._replace(indptr=rows.indptr[first : end + 1])
+    return rows._replace(dense=rows.dense[first:end])
+
+
+def _take(rows: Rows, chosen: NDArray[Any]) -> Rows:
+    """Some samples, by mask or by index."""
+    if rows.sparse:
+        return as_rows(_matrix(rows)[np.flatnonzero(chosen) if chosen.dtype == bool else chosen])
+    return dense_rows(rows.dense[chosen])
+
+
+def _stack(upper: Rows, lower: Rows) -> Rows:
+    """Samples of both, in the form of the lower."""
+    if not upper.sparse and not lower.sparse:
+        return dense_rows(np.concatenate([upper.dense, lower.dense]))
+    both = [_matrix(rows) for rows in (upper, lower)]
+    stacked = vstack(both, format="csr")
+    return as_rows(stacked if lower.sparse else stacked.toarray())
+
+
+def _matrix(rows: Rows) -> Any:
+    if not rows.sparse:
+        return csr_array(rows.dense)
+    first, end = rows.indptr[0], rows.indptr[-1]
+    return csr_array(
+        (rows.data[first:end], rows.indices[first:end], rows.indptr - first),
+        shape=(count_rows(rows), rows.dense.shape[1]),
+    )
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON can hold it."""
+    if isinstance(value, Kernel):
+        return {"kernel": value.to_config()}
+    if isinstance(value, Loss):
+        return {"loss": [value.name, value.number]}
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    return None  # a generator given as random_state: the file keeps no generator
+
+
+def _unplain(value: Any) -> Any:
+    if isinstance(value, dict):
+        if "kernel" in value:
+            return kernel_from_config(value["kernel"])
+        return make_loss(Loss(*value["loss"]))
+    return value
+
+
+def _restore_pending(note: dict[str, Any], arrays: dict[str, Any], model: Any) -> Any:
+    parts = [arrays[f"pending_{name}"] for name in ("dense", "data", "indices", "indptr")]
+    rows = Rows(*parts, bool(note["sparse"]))
+    targets, weights = arrays["pending_targets"], arrays["pending_weights"]
+    if rows.sparse:
+        matrix = _matrix(rows)
+        matrix.check_format(full_check=True)
+        rows = as_rows(matrix)
+    elif rows.dense.dtype != np.float64 or rows.dense.ndim != 2:
+        raise ValueError("the unfinished batch is not a matrix of numbers")
+    shapes = {count_rows(rows), *targets.shape, *weights.shape}
+    numbers = targets.dtype == weights.dtype == np.float64
+    if rows.dense.shape[1] != model.n_features_in_ or shapes != {len(targets)} or not numbers:
+        raise ValueError("the unfinished batch contradicts the model")
+    finite = np.isfinite(targets).all() and np.isfinite(weights).all() and (weights >= 0.0).all()
+    if not finite or first_bad_entry(rows, check.LARGEST_ENTRY)[0] >= 0:
+        raise ValueError("the unfinished batch is not finite")
+    if hasattr(model, "classes_") and not np.isin(targets, np.arange(len(model.classes_))).all():
+        raise ValueError("the unfinished batch holds unknown classes")
+    return rows, targets, weights

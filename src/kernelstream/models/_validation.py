@@ -1,0 +1,147 @@
+"""Checks that refuse bad input before anything is learned from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from kernelstream.core.kernel import Rows, first_bad_entry, self_value
+from kernelstream.kernels import Kernel
+from kernelstream.rows import as_rows, count_rows
+
+#: Larger entries are refused: their squares, summed, would overflow.
+LARGEST_ENTRY = 1e150
+#: Larger values k(x, x) are refused.
+LARGEST_SELF_KERNEL = 1e100
+
+
+def check_rows(estimator: Any, X: Any, *, new: bool = False) -> Rows:
+    """X as samples for the compiled loops: all entries finite, and the width as before.
+
+    A ``new`` estimator has no width yet: see :func:`note_features`.
+    """
+    array = check_array(
+        X,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        order="C",
+        ensure_all_finite=False,
+        estimator=estimator,
+        input_name="X",
+    )
+    if not new:
+        validate_data(estimator, X, reset=False, skip_check_array=True)
+    rows = as_rows(array)
+    row, column = first_bad_entry(rows, LARGEST_ENTRY)
+    if row >= 0:
+        raise ValueError(_bad_entry_message(array, row, column, getattr(X, "columns", None)))
+    return rows
+
+
+def note_features(estimator: Any, X: Any) -> None:
+    """Remember the width and the names of the features."""
+    validate_data(estimator, X, reset=True, skip_check_array=True)
+
+
+def _bad_entry_message(array: Any, row: int, column: int, names: Any) -> str:
+    value = float(array[row, column])
+    name = f" ({str(names[column])!r})" if names is not None else ""
+    place = f"at row {row}, column {column}{name}"
+    if np.isnan(value):
+        return (
+            f"Input X contains NaN {place}. Remove such rows or fill them in, for example "
+            "with sklearn.impute.SimpleImputer."
+        )
+    if np.isinf(value):
+        return f"Input X contains infinity {place}. Remove such rows or fill them in."
+    return (
+        f"Input X contains a value too large, {value:.3g} {place}: at most {LARGEST_ENTRY:.0e} "
+        "is allowed. Scale the data, for example with sklearn.preprocessing.StandardScaler."
+    )
+
+
+def check_kernel_range(kernel: Kernel, rows: Rows) -> None:
+    """Refuse samples whose kernel value with themselves would overflow the arithmetic."""
+    if kernel.isotropic or not count_rows(rows):
+        return
+    if rows.sparse:
+        squares = np.add.reduceat(np.append(rows.data**2, 0.0), rows.indptr[:-1])
+        squares[np.diff(rows.indptr) == 0] = 0.0
+    else:
+        squares = np.einsum("ij,ij->i", rows.dense, rows.dense)
+    row = int(np.argmax(squares))
+    with np.errstate(over="ignore"):
+        value = self_value(kernel.program, squares[row])
+    if not value <= LARGEST_SELF_KERNEL:
+        raise ValueError(
+            f"Input X is too large for {kernel!r}: k(x, x) = {value:.3g} at row {row}. Scale "
+            "the data, for example with sklearn.preprocessing.StandardScaler."
+        )
+
+
+def check_labels(y: Any, n: int) -> NDArray[Any]:
+    """Class labels, 1-D, one per sample."""
+    labels = column_or_1d(y, warn=True)
+    _check_length(labels, n)
+    if labels.dtype.kind in "fc" and not np.isfinite(labels).all():
+        row = int(np.flatnonzero(~np.isfinite(labels))[0])
+        raise ValueError(f"Input y contains {labels[row]} at row {row}: not a class label.")
+    if labels.dtype.kind == "O":
+        bad = [i for i, label in enumerate(labels) if label is None or label != label]
+        if bad:
+            raise ValueError(f"Input y contains {labels[bad[0]]} at row {bad[0]}: not a label.")
+    check_classification_targets(labels)
+    return labels
+
+
+def check_numbers(y: Any, n: int) -> NDArray[np.float64]:
+    """Regression targets, 1-D, one finite number per sample."""
+    if issparse(y):
+        raise ValueError("y must be dense")
+    targets = column_or_1d(y, warn=True)
+    if targets.dtype.kind == "c":
+        raise ValueError("Complex data not supported: y must hold real numbers")
+    try:
+        targets = np.ascontiguousarray(targets, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("y must hold numbers; for class labels use a classifier") from None
+    _check_length(targets, n)
+    bad = np.flatnonzero(~(np.abs(targets) <= LARGEST_ENTRY))
+    if len(bad):
+        value = targets[bad[0]]
+        what = "NaN" if np.isnan(value) else "infinity" if np.isinf(value) else f"{value:.3g}"
+        raise ValueError(
+            f"Input y contains {what} at row {bad[0]}; finite values up to {LARGEST_ENTRY:.0e} "
+            "are allowed."
+        )
+    return targets
+
+
+def check_sample_weight(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
+    """Weights per sample, finite and not negative; None if all are 1."""
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n, float(weights))
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n,)}!")
+    bad = np.flatnonzero(~((weights >= 0.0) & (weights <= LARGEST_ENTRY)))
+    if len(bad):
+        raise ValueError(
+            f"sample_weight must be finite and >= 0, got {weights[bad[0]]} at row {bad[0]}"
+        )
+    return weights
+
+
+def _check_length(y: NDArray[Any], n: int) -> None:
+    if len(y) != n:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: [{n}, {len(y)}]"
+        )

@@ -1,0 +1,61 @@
+"""Samples on their way into the compiled loops."""
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from kernelstream.core.kernel import Rows
+
+_NO_DATA = np.empty(0)
+_NO_INDICES = np.empty(0, np.int32)
+_NO_INDPTR = np.zeros(1, np.int64)
+
+
+def dense_rows(X: np.ndarray) -> Rows:
+    """A C-contiguous float64 matrix as samples, without checks and without a copy."""
+    return Rows(X, _NO_DATA, _NO_INDICES, _NO_INDPTR, False)
+
+
+def _plain(array: Any, dtype: Any) -> np.ndarray:
+    """The array as the compiled loops are compiled for: contiguous, aligned, not read-only.
+
+    The loops never write to their input, so a read-only one (a memory map, joblib) is passed
+    on under another flag instead of being copied.
+    """
+    plain = np.require(array, dtype=dtype, requirements=["C", "A"])
+    return plain if plain.flags.writeable else np.asarray(_Unlocked(plain))
+
+
+class _Unlocked:
+    """A read-only array seen as a writeable one."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+        address = array.__array_interface__["data"][0]
+        self.__array_interface__ = {**array.__array_interface__, "data": (address, False)}
+
+
+def as_rows(X: Any) -> Rows:
+    """Dense or sparse 2-D numbers as samples.
+
+    The input is copied only where its type or order requires it, and never modified.
+    """
+    if not issparse(X):
+        return dense_rows(_plain(X, np.float64))
+    matrix = csr_array(X)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    return Rows(
+        np.empty((0, matrix.shape[1])),
+        _plain(matrix.data, np.float64),
+        _plain(matrix.indices, np.int32),
+        _plain(matrix.indptr, np.int64),
+        True,
+    )
+
+
+def count_rows(rows: Rows) -> int:
+    """How many samples there are."""
+    return len(rows.indptr) - 1 if rows.sparse else len(rows.dense)

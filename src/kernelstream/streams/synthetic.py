@@ -1,0 +1,202 @@
+"""The synthetic data of the papers: the mixture of POLK and the outliers of COLK."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+RandomState = int | np.random.SeedSequence | np.random.Generator | None
+
+
+def make_multidist(
+    n_samples: int = 5000,
+    n_test: int = 0,
+    *,
+    n_classes: int = 5,
+    n_components: int = 3,
+    std: float = 0.2,
+    center_std: float = 1.0,
+    random_state: RandomState = None,
+) -> tuple[NDArray[Any], ...]:
+    """Classes that are mixtures of Gaussians in the plane, as in Section 5.2 of POLK.
+
+    A label y is drawn uniformly, then a component j of its class, then
+    x ~ N(mu_yj, std^2 I). The means are drawn once, mu_yj ~ N(theta_y, center_std^2 I), with
+    the theta_y equally spaced on the unit circle.
+
+    Parameters
+    ----------
+    n_samples : int, default=5000
+        Length of the stream.
+    n_test : int, default=0
+        Size of a test set from the same mixture; the paper takes 2500.
+    n_classes : int, default=5
+    n_components : int, default=3
+        Gaussians per class.
+    std : float, default=0.2
+        Standard deviation of a component.
+    center_std : float, default=1.0
+        Standard deviation of the means around the theta of their class.
+    random_state : int, SeedSequence, Generator or None, default=None
+        An int gives the same mixture whatever the sizes: a longer stream begins with the
+        shorter one, and the test set stays. None draws a new mixture on every call.
+
+    Returns
+    -------
+    X : (n_samples, 2) float64
+    y : (n_samples,) int64, 0 .. n_classes - 1
+    X_test, y_test : the same for the test set, only if n_test > 0
+
+    Notes
+    -----
+    Erratum: the paper prints a variance of 0.2. A batch SVM then has 16-40 % error; the 4 %
+    of its Table 2 need a standard deviation of 0.2, which is the default here. Even so the
+    error varies with the means (1-23 % over ten draws): compare methods on the same draw.
+
+    References
+    ----------
+    A. Koppel, G. Warnell, E. Stump, A. Ribeiro. Parsimonious online learning with kernels via
+    sparse projections in function space. JMLR 20, 2019.
+
+    Examples
+    --------
+    >>> from kernelstream.streams import make_multidist
+    >>> X, y, X_test, y_test = make_multidist(5000, 2500, random_state=0)
+    >>> X.shape, X_test.shape, len(set(y.tolist()))
+    ((5000, 2), (2500, 2), 5)
+    """
+    _check_count("n_samples", n_samples, 1)
+    _check_count("n_test", n_test, 0)
+    _check_count("n_classes", n_classes, 2)
+    _check_count("n_components", n_components, 1)
+    _check_not_negative("std", std)
+    _check_not_negative("center_std", center_std)
+
+    # Independent generators keep the mixture and the test set free of `n_samples`.
+    mixture_rng, train_rng, test_rng = np.random.default_rng(random_state).spawn(3)
+    angles = 2 * np.pi * np.arange(n_classes) / n_classes
+    centers = np.column_stack([np.cos(angles), np.sin(angles)])
+    offsets = mixture_rng.normal(scale=center_std, size=(n_classes, n_components, 2))
+    means = centers[:, None, :] + offsets
+
+    train = _draw_mixture(means, std, n_samples, train_rng)
+    return train if n_test == 0 else train + _draw_mixture(means, std, n_test, test_rng)
+
+
+def _draw_mixture(
+    means: NDArray[np.float64], std: float, n_samples: int, rng: np.random.Generator
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    n_classes, n_components, n_features = means.shape
+    # One generator per quantity, so that the first samples do not depend on `n_samples`.
+    label_rng, component_rng, noise_rng = rng.spawn(3)
+    y = label_rng.integers(n_classes, size=n_samples)
+    component = component_rng.integers(n_components, size=n_samples)
+    noise = noise_rng.normal(scale=std, size=(n_samples, n_features))
+    return means[y, component] + noise, y
+
+
+def make_regression_outliers(
+    n_samples: int = 6000,
+    *,
+    noise: float = 0.3,
+    outlier_rate: float = 0.1,
+    outlier_distribution: str = "student_t",
+    outlier_scale: float = 3.0,
+    random_state: RandomState = None,
+    return_clean: bool = False,
+) -> tuple[NDArray[Any], ...]:
+    """A noisy curve with outliers, after the `regression outliers` data of COLK, Section V.
+
+    y = 2 x + 3 sin(6 x) + noise, with x uniform on [0, 1]; a sample is an outlier with
+    probability `outlier_rate`, and then a second error is added to its target.
+
+    Parameters
+    ----------
+    n_samples : int, default=6000
+    noise : float, default=0.3
+        Standard deviation of the Gaussian noise that every target has.
+    outlier_rate : float in [0, 1], default=0.1
+    outlier_distribution : str, default="student_t"
+        What is added to an outlier's target, times `outlier_scale`:
+
+        - "student_t": Student's t with 2 degrees of freedom (infinite variance);
+        - "gaussian": standard normal;
+        - "uniform": uniform on [-1, 1];
+        - "exponential": exponential of mean 1 (one-sided: a skewed target).
+    outlier_scale : float, default=3.0
+        The default is the amplitude of the curve.
+    random_state : int, SeedSequence, Generator or None, default=None
+        An int makes the data reproducible, and a longer stream begins with the shorter one.
+    return_clean : bool, default=False
+        Return the curve without noise and outliers too: the target of an honest test.
+
+    Returns
+    -------
+    X : (n_samples, 1) float64
+    y : (n_samples,) float64
+    y_clean : (n_samples,) float64, only if return_clean
+
+    Notes
+    -----
+    The paper gives the curve and its «zero mean Gaussian noise», but not the range of x, nor
+    the size of the noise, nor how outliers enter. The range [0, 1] suits its kernel bandwidth
+    of 0.06; the rest are parameters here. It also prints 60000 samples where the split it
+    goes on to describe fits 6000.
+
+    References
+    ----------
+    A. S. Bedi, A. Koppel, K. Rajawat, P. Sanyal. Nonparametric compositional stochastic
+    optimization for risk-sensitive kernel learning. IEEE Trans. Signal Processing, 2021.
+
+    Examples
+    --------
+    >>> from kernelstream.streams import make_regression_outliers
+    >>> X, y, y_clean = make_regression_outliers(1000, random_state=0, return_clean=True)
+    >>> X.shape, y.shape
+    ((1000, 1), (1000,))
+    >>> bool(abs(y - y_clean).max() > 5)
+    True
+    """
+    _check_count("n_samples", n_samples, 1)
+    _check_not_negative("noise", noise)
+    _check_not_negative("outlier_scale", outlier_scale)
+    if not (isinstance(outlier_rate, Real) and 0 <= outlier_rate <= 1):
+        raise ValueError(f"outlier_rate must be in [0, 1], got {outlier_rate!r}.")
+    if outlier_distribution not in _OUTLIERS:
+        raise ValueError(
+            f"outlier_distribution must be one of {sorted(_OUTLIERS)}, "
+            f"got {outlier_distribution!r}."
+        )
+
+    x_rng, noise_rng, choice_rng, size_rng = np.random.default_rng(random_state).spawn(4)
+    x = x_rng.uniform(size=n_samples)
+    y_clean = 2 * x + 3 * np.sin(6 * x)
+    is_outlier = choice_rng.uniform(size=n_samples) < outlier_rate
+    outliers = outlier_scale * _OUTLIERS[outlier_distribution](size_rng, n_samples)
+    y = y_clean + noise_rng.normal(scale=noise, size=n_samples) + is_outlier * outliers
+
+    X = x[:, None]
+    return (X, y, y_clean) if return_clean else (X, y)
+
+
+# Each draws n errors of scale one.
+_OUTLIERS: dict[str, Callable[[np.random.Generator, int], NDArray[np.float64]]] = {
+    "student_t": lambda rng, n: rng.standard_t(2, size=n),
+    "gaussian": lambda rng, n: rng.standard_normal(n),
+    "uniform": lambda rng, n: rng.uniform(-1, 1, size=n),
+    "exponential": lambda rng, n: rng.exponential(size=n),
+}
+
+
+def _check_count(name: str, value: object, minimum: int) -> None:
+    if not (isinstance(value, Integral) and int(value) >= minimum):
+        raise ValueError(f"{name} must be an integer of at least {minimum}, got {value!r}.")
+
+
+def _check_not_negative(name: str, value: object) -> None:
+    if not (isinstance(value, Real) and 0 <= float(value) < float("inf")):
+        raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}.")

@@ -1,0 +1,230 @@
+"""The compiled core as the tests call it."""
+
+import numba
+import numpy as np
+from scipy.sparse import csr_array
+
+from kernelstream.core import kernel, komp, loss, polk, schedule
+from kernelstream.core.kernel import Program, Rows
+from kernelstream.core.polk import DIVERGED, DONE, FULL, PROBE
+from kernelstream.core.state import allocate, resize
+from tests.naive import kernels as naive
+
+COMPILED = not numba.config.DISABLE_JIT
+
+
+def size(compiled, interpreted):
+    """A problem size: the interpreter is some hundred times slower."""
+    return compiled if COMPILED else interpreted
+
+
+def program(*instructions):
+    """A kernel program from (code, number, number, number) in postfix order."""
+    codes = np.array([i[0] for i in instructions], np.int64)
+    numbers = np.array([[*i[1:], 0.0, 0.0, 0.0][:3] for i in instructions], float)
+    depth = deepest = 0
+    for code in codes:
+        depth += {kernel.ADD: -1, kernel.MULTIPLY: -1, kernel.SCALE: 0}.get(int(code), 1)
+        deepest = max(deepest, depth)
+    return Program(
+        codes,
+        numbers,
+        bool(np.isin(codes, [kernel.POLYNOMIAL, kernel.LINEAR]).any()),
+        bool(np.isin(codes, [kernel.GAUSSIAN, kernel.MATERN32, kernel.MATERN52]).any()),
+        bool((codes == kernel.LAPLACIAN).any()),
+        deepest,
+    )
+
+
+def gaussian(gamma):
+    return program((kernel.GAUSSIAN, gamma))
+
+
+#: name: (program, twin)
+KERNELS = {
+    "gaussian": (gaussian(0.7), naive.gaussian(0.7)),
+    "laplacian": (program((kernel.LAPLACIAN, 0.3)), naive.laplacian(0.3)),
+    "matern32": (program((kernel.MATERN32, 0.4)), naive.matern32(0.4)),
+    "matern52": (program((kernel.MATERN52, 0.4)), naive.matern52(0.4)),
+    "polynomial": (program((kernel.POLYNOMIAL, 0.5, 1.5, 3)), naive.polynomial(0.5, 1.5, 3)),
+    "degree 1": (program((kernel.POLYNOMIAL, 0.5, 0.0, 1)), naive.polynomial(0.5, 0.0, 1)),
+    "linear": (program((kernel.LINEAR,)), naive.linear()),
+    "scaled sum": (
+        program(
+            (kernel.LINEAR,), (kernel.GAUSSIAN, 0.7), (kernel.SCALE, 3.0), (kernel.ADD,),
+            (kernel.SCALE, 0.25),
+        ),
+        naive.scale(naive.add(naive.linear(), naive.scale(naive.gaussian(0.7), 3.0)), 0.25),
+    ),
+    # (linear + matern) * (laplacian + gaussian * polynomial): four values on the stack
+    "product of sums": (
+        program(
+            (kernel.LINEAR,), (kernel.MATERN52, 0.4), (kernel.ADD,),
+            (kernel.LAPLACIAN, 0.3), (kernel.GAUSSIAN, 0.7), (kernel.POLYNOMIAL, 0.5, 1.5, 2),
+            (kernel.MULTIPLY,), (kernel.ADD,), (kernel.MULTIPLY,),
+        ),
+        naive.multiply(
+            naive.add(naive.linear(), naive.matern52(0.4)),
+            naive.add(
+                naive.laplacian(0.3),
+                naive.multiply(naive.gaussian(0.7), naive.polynomial(0.5, 1.5, 2)),
+            ),
+        ),
+    ),
+}  # fmt: skip
+
+LOSSES = {
+    "hinge": loss.HINGE,
+    "squared_hinge": loss.SQUARED_HINGE,
+    "smooth_hinge": loss.SMOOTH_HINGE,
+    "log_loss": loss.LOG_LOSS,
+    "margin_log_loss": loss.MARGIN_LOG_LOSS,
+    "squared_error": loss.SQUARED_ERROR,
+    "absolute_error": loss.ABSOLUTE_ERROR,
+    "epsilon_insensitive": loss.EPSILON_INSENSITIVE,
+    "huber": loss.HUBER,
+    "quantile": loss.QUANTILE,
+}
+LOSS_NUMBERS = {
+    "smooth_hinge": 0.5, "epsilon_insensitive": 0.1, "huber": 0.8, "quantile": 0.3,
+}  # fmt: skip
+SCHEDULES = {
+    "constant": schedule.CONSTANT,
+    "inverse_time": schedule.INVERSE_TIME,
+    "inverse_sqrt": schedule.INVERSE_SQRT,
+}
+BUDGETS = {
+    "fixed": schedule.FIXED,
+    "three_halves": schedule.THREE_HALVES,
+    "square": schedule.SQUARE,
+}
+
+
+def rows_of(X, sparse=False):
+    """Samples for the core, dense or CSR."""
+    if sparse:
+        matrix = csr_array(X)
+        return Rows(
+            np.empty((0, X.shape[1])),
+            matrix.data.astype(float),
+            matrix.indices.astype(np.int32),
+            matrix.indptr.astype(np.int64),
+            True,
+        )
+    dense = np.ascontiguousarray(X, dtype=float)
+    return Rows(dense, np.empty(0), np.empty(0, np.int32), np.zeros(1, np.int64), False)
+
+
+def kernel_matrix(kernel_program, X, Z, sparse=False):
+    """Kernel values of the samples X with the points Z, and the samples' norms."""
+    out = np.full((len(X), len(Z)), np.nan)
+    norms = np.full((len(X), 2), np.nan)
+    with np.errstate(over="ignore"):
+        squares = np.square(Z).sum(axis=1)
+    kernel.kernel_rows(
+        kernel_program, rows_of(X, sparse), 0, len(X), np.ascontiguousarray(Z.T),
+        squares, np.abs(Z).sum(axis=1), len(Z), out, norms,
+    )  # fmt: skip
+    return out, norms
+
+
+def filled_state(kernel_program, Z, weights, columns=None, capacity=None, seed=0):
+    """A state that holds the points Z with these weights, appended block by block."""
+    columns = weights.shape[1] if columns is None else columns
+    capacity = len(Z) + 1 if capacity is None else capacity
+    state = allocate(Z.shape[1], columns, capacity, seed)
+    error = 0.0
+    for first in range(0, len(Z), 16):
+        block = np.ascontiguousarray(Z[first : first + 16])
+        n = state.order
+        values = np.empty((len(block), n))
+        norms = np.empty((len(block), 2))
+        kernel.kernel_rows(
+            kernel_program, rows_of(block), 0, len(block), state.points, state.square_norms,
+            state.absolute_norms, n, values, norms,
+        )  # fmt: skip
+        error += komp.take_in_block(
+            state, kernel_program, block.copy(), values, norms,
+            np.ascontiguousarray(weights[first : first + 16]).copy(), len(block), columns,
+        )  # fmt: skip
+    return state, error
+
+
+def points_of(state):
+    """The stored points, one per row."""
+    return state.points[:, : state.order].T.copy()
+
+
+def weights_of(state, outputs):
+    """True weights: the averaged columns are held unscaled."""
+    weights = state.weights[: state.order].copy()
+    weights[:, :outputs] *= state.status[0]["scale"]
+    return weights
+
+
+def residual(state, K):
+    """max |S S^T K - I| and the largest k(x, x) diag(S S^T), which bounds it."""
+    n = state.order
+    S = state.factor[:n, :n]
+    if n == 0:
+        return 0.0, 1.0
+    return np.abs(S @ S.T @ K - np.eye(n)).max(), (np.diag(K) * (S * S).sum(axis=1)).max()
+
+
+def settings(
+    loss="hinge", loss_number=None, regularisation=0.0, schedule="constant", initial_step=0.5,
+    decay=0.0, budget="fixed", budget_number=0.1, most=10**9, batch=1, averaging=0.0,
+    projection=komp.GREEDY, outputs=1,
+):  # fmt: skip
+    """Settings of a pass by the names that the twin uses."""
+    return polk.Settings(
+        LOSSES[loss],
+        float(LOSS_NUMBERS.get(loss, 0.0) if loss_number is None else loss_number),
+        float(regularisation),
+        SCHEDULES[schedule],
+        float(initial_step),
+        float(decay),
+        BUDGETS[budget],
+        float(budget_number),
+        most,
+        batch,
+        float(averaging),
+        projection,
+        outputs,
+    )
+
+
+def call_pass(compiled_pass, state, chosen, kernel_program, rows, labels, weights, first):
+    return compiled_pass(*state, *chosen, *kernel_program, *rows, labels, weights, first)
+
+
+def learn(
+    kernel_program, X, labels, chosen, state=None, weights=None, sparse=False, first=0,
+    compiled_pass=None, on_probe=None, capacity=16, seed=1,
+):  # fmt: skip
+    """Run a pass to its end, growing the state and answering probes; returns state, reason, next.
+
+    Labels of classifiers are 0 .. k - 1.
+    """
+    if compiled_pass is None:
+        compiled_pass = polk.single_pass if chosen.batch == 1 else polk.batch_pass
+    if state is None:
+        columns = chosen.outputs * (2 if chosen.averaging > 0.0 else 1)
+        state = allocate(X.shape[1], columns, capacity, seed)
+    rows = rows_of(X, sparse)
+    labels = np.ascontiguousarray(labels, dtype=float)
+    weights = np.ones(len(X)) if weights is None else np.ascontiguousarray(weights, dtype=float)
+    i = first
+    while True:
+        reason, i = call_pass(
+            compiled_pass, state, chosen, kernel_program, rows, labels, weights, i
+        )
+        if reason == FULL:
+            state = resize(state, 2 * state.capacity + chosen.batch)
+        elif reason == PROBE:
+            if on_probe is not None:
+                on_probe(state)
+            state.status[0]["changes"] = 0
+        else:
+            assert reason in (DONE, DIVERGED)
+            return state, reason, i
