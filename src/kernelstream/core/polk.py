@@ -42,7 +42,8 @@ class Settings(NamedTuple):
     budget_number: float
     most: int  # cap on the number of points
     batch: int  # samples per step
-    averaging: float  # 0: none; s >= 1: average with weights growing like t^(s - 1)
+    averaging: float  # 0: none; s >= 1: average with weights growing like t^(s - 1) ...
+    horizon: float  # ... until that means fewer steps than these, then fading
     projection: int
     outputs: int
 
@@ -61,11 +62,13 @@ def _average(state, settings):
     status = state.status[0]
     outputs = settings.outputs
     share = settings.averaging / (status.steps + settings.averaging)
+    share = max(share, 1.0 / settings.horizon)
     for j in range(status.order):
         for c in range(outputs):
             gap = state.weights[j, c] * status.scale - state.weights[j, outputs + c]
             state.weights[j, outputs + c] += gap * share
-    status.cheapest = 0.0  # unknown: the next pruning looks again
+    # |(f, avg)| of a point shrinks by at most sqrt(2) share: a bound saves looking again.
+    status.cheapest *= max(0.0, 1.0 - 1.4143 * share) ** 2
     return share
 
 
@@ -139,14 +142,16 @@ def _step_batch(state, settings, program, rows, first, count, labels, weights):
 def single_pass(
     points, square_norms, absolute_norms, state_weights, factor, diagonal, status,
     loss, loss_number, regularisation, schedule, initial_step, decay, budget, budget_number,
-    most, batch, averaging, projection, outputs,
+    most, batch, averaging, horizon, projection, outputs,
     codes, numbers, needs_dots, needs_squares, needs_l1, depth,
     dense, data, indices, indptr, sparse,
-    labels, sample_weights, first,
+    labels, sample_weights, first, predictions,
 ):  # fmt: skip
     """Learn from the samples ``first`` onwards, one at a time.
 
     Arguments come flat because that makes the call from Python several times cheaper.
+    ``predictions``, (n, outputs) or with no rows, receives what the model said of each sample
+    before it learned from it.
 
     Returns
     -------
@@ -157,7 +162,7 @@ def single_pass(
     state = State(points, square_norms, absolute_norms, state_weights, factor, diagonal, status)
     settings = Settings(
         loss, loss_number, regularisation, schedule, initial_step, decay, budget, budget_number,
-        most, batch, averaging, projection, outputs,
+        most, batch, averaging, horizon, projection, outputs,
     )  # fmt: skip
     program = Program(codes, numbers, needs_dots, needs_squares, needs_l1, depth)
     rows = Rows(dense, data, indices, indptr, sparse)
@@ -185,6 +190,14 @@ def single_pass(
                 f[c] += values[0, j] * state_weights[j, c]
         for c in range(outputs):
             f[c] *= record.scale
+        if predictions.shape[0] > 0:
+            for c in range(outputs):
+                predictions[i, c] = f[c]
+            if averaging > 0.0:
+                for c in range(outputs):
+                    predictions[i, c] = 0.0
+                    for j in range(n):
+                        predictions[i, c] += values[0, j] * state_weights[j, outputs + c]
         active = loss_derivative(
             loss, loss_number, f, outputs, _target(settings, labels[i]), slope
         )
@@ -218,7 +231,7 @@ def single_pass(
 def batch_pass(
     points, square_norms, absolute_norms, state_weights, factor, diagonal, status,
     loss, loss_number, regularisation, schedule, initial_step, decay, budget, budget_number,
-    most, batch, averaging, projection, outputs,
+    most, batch, averaging, horizon, projection, outputs,
     codes, numbers, needs_dots, needs_squares, needs_l1, depth,
     dense, data, indices, indptr, sparse,
     labels, sample_weights, first,
@@ -227,7 +240,7 @@ def batch_pass(
     state = State(points, square_norms, absolute_norms, state_weights, factor, diagonal, status)
     settings = Settings(
         loss, loss_number, regularisation, schedule, initial_step, decay, budget, budget_number,
-        most, batch, averaging, projection, outputs,
+        most, batch, averaging, horizon, projection, outputs,
     )  # fmt: skip
     program = Program(codes, numbers, needs_dots, needs_squares, needs_l1, depth)
     rows = Rows(dense, data, indices, indptr, sparse)

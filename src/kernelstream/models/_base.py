@@ -7,6 +7,7 @@ unfinished batch, new classes, memory and files are here.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
@@ -43,6 +44,9 @@ from kernelstream.rows import as_rows, count_rows, dense_rows
 #: Samples handed to the compiled pass at once when ``fit`` reorders them.
 _FIT_BLOCK = 4096
 
+#: No predictions are wanted.
+_NO_ROOM = np.empty((0, 1))
+
 #: Estimators by the name under which their files are marked.
 _KINDS: dict[str, type[KernelEstimator]] = {}
 
@@ -51,6 +55,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     """Base of all estimators that learn a kernel expansion from a stream."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+    _foretold: NDArray[np.float64] | None = None  # room for predictions, see _foretell
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -63,7 +68,12 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         """The numbers its compiled pass takes between the state and the kernel."""
         raise NotImplementedError
 
-    def _compiled_pass(self) -> Callable[..., tuple[int, int]]:
+    def _batch_pass(self) -> Callable[..., tuple[int, int]]:
+        """Takes state, settings, kernel, samples, targets, weights and where to begin."""
+        raise NotImplementedError
+
+    def _single_pass(self) -> Callable[..., tuple[int, int]]:
+        """The same for steps of one sample; also takes room for the predictions made before."""
         raise NotImplementedError
 
     # ---- state ------------------------------------------------------------------------
@@ -168,6 +178,26 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         if whole < len(targets):
             self._push(_slice(rows, whole, len(targets)), targets[whole:], weights[whole:])
 
+    def _foretell(self, rows: Rows, targets: Any, weights: Any) -> NDArray[np.float64]:
+        """Learn, and return what the model said of each sample just before: (n, outputs)."""
+        out = np.zeros((len(targets), self._outputs))
+        if self.batch_size == 1 and (weights is None or (weights != 0.0).all()):
+            self._foretold = out
+            try:
+                self._learn(rows, targets, weights)
+            finally:
+                self._foretold = None
+            return out
+        first = 0
+        while first < len(targets):  # up to the end of the batch, all with the same model
+            waiting = 0 if self._pending is None else len(self._pending[1])
+            end = min(first + self.batch_size - waiting, len(targets))
+            part = _slice(rows, first, end)
+            out[first:end] = self._values(part)
+            self._learn(part, targets[first:end], None if weights is None else weights[first:end])
+            first = end
+        return out
+
     def _push(self, rows: Rows, targets: Any, weights: Any) -> None:
         if self._pending is None:
             copied = Rows(*(part.copy() if hasattr(part, "copy") else part for part in rows))
@@ -192,12 +222,15 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         features = self._state.points.shape[0]
         limit = self._capacity_limit(features)
         settings = self._settings(self._outputs, limit - self.batch_size)
-        compiled_pass = self._compiled_pass()
+        single = self.batch_size == 1
+        compiled_pass = self._single_pass() if single else self._batch_pass()
+        room = (self._foretold if self._foretold is not None else _NO_ROOM,) if single else ()
         done = 0
         while True:
             reason, done = compiled_pass(
-                *self._state, *settings, *self.kernel_.program, *rows, targets, weights, done
-            )
+                *self._state, *settings, *self.kernel_.program, *rows, targets, weights, done,
+                *room,
+            )  # fmt: skip
             if reason == DONE:
                 break
             if reason == FULL:
@@ -291,9 +324,13 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _evaluate(self, X: Any) -> NDArray[np.float64]:
         """(n, outputs): the function's values."""
-        state = self._fitted()
+        self._fitted()
         rows = check.check_rows(self, X)
         check.check_kernel_range(self.kernel_, rows)
+        return self._values(rows)
+
+    def _values(self, rows: Rows) -> NDArray[np.float64]:
+        state = self._state
         return expand(
             self.kernel_, rows, state.points, state.square_norms, state.absolute_norms,
             state.order, self._live_weights,
@@ -321,8 +358,8 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
             limit = self._capacity_limit(state.points.shape[0])
             settings = self._settings(self._outputs, limit - 1)
             buffers = np.empty(1), np.ones(1), np.empty((1, len(x)))
-            rest = (*settings, *self.kernel_.program, *dense_rows(buffers[2]), *buffers[:2], 0)
-            self._call = self._compiled_pass(), rest, buffers
+            rest = (*settings, *self.kernel_.program, *dense_rows(buffers[2]), *buffers[:2], 0, _NO_ROOM)
+            self._call = self._single_pass(), rest, buffers
         compiled_pass, rest, (targets, weights, row) = self._call
         targets[0] = target
         row[0] = x
@@ -451,6 +488,32 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         sample_weight : (n,) array, optional
             Not negative. Multiplies the sample's gradient; 0 leaves the sample out.
         """
+        self._consume(X, y, classes, sample_weight, self._learn)
+        return self
+
+    def predict_then_learn(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> NDArray[Any]:
+        """Predict each sample, then learn from it: :meth:`partial_fit` that also says what it
+        thought.
+
+        Returns the predicted labels, each made by the model as it was just before that
+        sample (with ``batch_size`` > 1: before that sample's batch). The first call needs
+        ``classes``, or a model that has learned something.
+        """
+        if classes is None and not hasattr(self, "classes_"):
+            raise ValueError("predict_then_learn needs classes= on the first call")
+        said: list[Any] = []
+        self._consume(
+            X, y, classes, sample_weight,
+            lambda *samples: said.append(self._labels(self._foretell(*samples))),
+        )  # fmt: skip
+        return np.concatenate(said)
+
+    def _consume(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, learn: Callable[..., None]
+    ) -> None:
+        """Check everything, then hand the samples to ``learn`` in order, between new classes."""
         self._check_parameters()
         new = not hasattr(self, "_state")
         rows = check.check_rows(self, X, new=new)
@@ -481,18 +544,13 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
                 self._add_class(label)
         # A new class adds its output exactly when its first sample comes, in any chunking.
         edges = [*(row for row, _ in arrivals), len(labels)]
-        self._learn_labelled(rows, labels, weights, 0, edges[0])
-        for (start, label), end in zip(arrivals, edges[1:], strict=True):
-            self._add_class(label)
-            self._learn_labelled(rows, labels, weights, start, end)
-        return self
-
-    def _learn_labelled(self, rows: Rows, labels: Any, weights: Any, first: int, end: int) -> None:
-        if first == end:
-            return
-        targets = np.searchsorted(self.classes_, labels[first:end]).astype(np.float64)
-        part = None if weights is None else weights[first:end]
-        self._learn(_slice(rows, first, end), targets, part)
+        for number, (first, end) in enumerate(itertools.pairwise([0, *edges])):
+            if number:
+                self._add_class(arrivals[number - 1][1])
+            if first < end:
+                targets = np.searchsorted(self.classes_, labels[first:end]).astype(np.float64)
+                part = None if weights is None else weights[first:end]
+                learn(_slice(rows, first, end), targets, part)
 
     def learn_one(self, x: NDArray[np.float64], y: Any) -> None:
         """Learn from one sample, without scikit-learn's validation.
@@ -540,7 +598,9 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most likely class of each sample."""
-        values = self._evaluate(X)
+        return self._labels(self._evaluate(X))
+
+    def _labels(self, values: NDArray[np.float64]) -> NDArray[Any]:
         if len(self.classes_) == 1:
             return np.repeat(self.classes_, len(values))
         if values.shape[1] == 1:
@@ -601,6 +661,20 @@ class KernelRegressor(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         sample_weight : (n,) array, optional
             Not negative. Multiplies the sample's gradient; 0 leaves the sample out.
         """
+        self._learn(*self._admit(X, y, sample_weight))
+        return self
+
+    def predict_then_learn(self, X: Any, y: Any, sample_weight: Any = None) -> NDArray[np.float64]:
+        """Predict each sample, then learn from it: :meth:`partial_fit` that also says what it
+        thought.
+
+        Returns the predictions, each made by the model as it was just before that sample
+        (with ``batch_size`` > 1: before that sample's batch).
+        """
+        return self._foretell(*self._admit(X, y, sample_weight))[:, 0]
+
+    def _admit(self, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, Any, Any]:
+        """Check everything; an empty state where there is none."""
         self._check_parameters()
         new = not hasattr(self, "_state")
         rows = check.check_rows(self, X, new=new)
@@ -611,8 +685,7 @@ class KernelRegressor(RegressorMixin, KernelEstimator):  # type: ignore[misc]
             check.note_features(self, X)
         else:
             check.check_kernel_range(self.kernel_, rows)
-        self._learn(rows, targets, weights)
-        return self
+        return rows, targets, weights
 
     def learn_one(self, x: NDArray[np.float64], y: float) -> None:
         """Learn from one sample, without scikit-learn's validation.

@@ -45,9 +45,10 @@ _PARAMETERS = """
         Never hold more memory than this, whatever the error.
     batch_size : int, default=1
         Samples per step. An unfinished batch waits until it is full, or for ``flush()``.
-    average : bool, default=False
-        Predict with an average of the iterates in which recent ones weigh more. It lives on
-        the same points. Better where the stream does not change.
+    average : bool or int, default=False
+        Predict with an average of the iterates in which recent ones weigh more (True), or
+        with one that forgets beyond this many steps. It lives on the same points. Much better
+        where the stream does not change, worse where it changes fast.
     projection : {{"greedy", "random"}}, default="greedy"
         Remove the cheapest point (KOMP), or points drawn at random (Remark 6): cheaper
         steps, a worse model.
@@ -118,7 +119,7 @@ class _POLK(KernelEstimator):
         "max_points": [Interval(Integral, 1, 1_000_000, closed="both"), None],
         "max_bytes": [Interval(Integral, 1, None, closed="left"), None],
         "batch_size": [Interval(Integral, 1, 1_000_000, closed="both")],
-        "average": ["boolean"],
+        "average": ["boolean", Interval(Integral, 2, None, closed="left")],
         "projection": [StrOptions({"greedy", "random"})],
         "n_epochs": [Interval(Integral, 1, None, closed="left")],
         "shuffle": ["boolean"],
@@ -147,12 +148,18 @@ class _POLK(KernelEstimator):
             loss.code, float(loss.number or 0.0), float(self.alpha),
             step.code, float(step.eta0), float(step.decay),
             budget.code, float(budget.number),
-            most, int(self.batch_size), AVERAGING if self.average else 0.0,
+            most, int(self.batch_size), AVERAGING if self.average else 0.0, self._horizon(),
             RANDOM if self.projection == "random" else GREEDY, outputs,
         )  # fmt: skip
 
-    def _compiled_pass(self) -> Callable[..., tuple[int, int]]:
-        return single_pass if self.batch_size == 1 else batch_pass  # type: ignore[no-any-return]
+    def _horizon(self) -> float:
+        return np.inf if isinstance(self.average, bool | np.bool_) else float(self.average)
+
+    def _single_pass(self) -> Callable[..., tuple[int, int]]:
+        return single_pass  # type: ignore[no-any-return]
+
+    def _batch_pass(self) -> Callable[..., tuple[int, int]]:
+        return batch_pass  # type: ignore[no-any-return]
 
 
 #: The average gives iterate t a weight growing like t^(AVERAGING - 1).
@@ -218,7 +225,7 @@ class POLKClassifier(_POLK, KernelClassifier):
         max_points: int | None = 1000,
         max_bytes: int | None = None,
         batch_size: int = 1,
-        average: bool = False,
+        average: bool | int = False,
         projection: str = "greedy",
         n_epochs: int = 5,
         shuffle: bool = True,
@@ -279,7 +286,7 @@ class POLKRegressor(_POLK, KernelRegressor):
     loss : str or Loss, default="squared_error"
         ``squared_error``, ``absolute_error``, ``epsilon_insensitive``, ``huber`` or ``quantile``;
         ``Loss("quantile", 0.9)`` for another level.
-    {_PARAMETERS.strip().format(eta0=0.5, parsimony=0.02)}
+    {_PARAMETERS.strip().format(eta0=0.2, parsimony=0.02)}
 
     Attributes
     ----------
@@ -322,13 +329,13 @@ class POLKRegressor(_POLK, KernelRegressor):
         coef0: float = 1.0,
         alpha: float = 1e-6,
         learning_rate: str = "constant",
-        eta0: float = 0.5,
+        eta0: float = 0.2,
         parsimony: float | str = 0.02,
         epsilon: float | None = None,
         max_points: int | None = 1000,
         max_bytes: int | None = None,
         batch_size: int = 1,
-        average: bool = False,
+        average: bool | int = False,
         projection: str = "greedy",
         n_epochs: int = 5,
         shuffle: bool = True,

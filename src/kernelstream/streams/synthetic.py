@@ -76,27 +76,22 @@ def make_multidist(
     _check_not_negative("std", std)
     _check_not_negative("center_std", center_std)
 
-    # Independent generators keep the mixture and the test set free of `n_samples`.
-    mixture_rng, train_rng, test_rng = np.random.default_rng(random_state).spawn(3)
+    # One generator in this order: mixture, stream, test set. The mixture depends on the seed alone.
+    rng = np.random.default_rng(random_state)
     angles = 2 * np.pi * np.arange(n_classes) / n_classes
     centers = np.column_stack([np.cos(angles), np.sin(angles)])
-    offsets = mixture_rng.normal(scale=center_std, size=(n_classes, n_components, 2))
-    means = centers[:, None, :] + offsets
-
-    train = _draw_mixture(means, std, n_samples, train_rng)
-    return train if n_test == 0 else train + _draw_mixture(means, std, n_test, test_rng)
+    means = centers[:, None, :] + rng.normal(scale=center_std, size=(n_classes, n_components, 2))
+    train = _draw_mixture(means, std, n_samples, rng)
+    return train if n_test == 0 else train + _draw_mixture(means, std, n_test, rng)
 
 
 def _draw_mixture(
     means: NDArray[np.float64], std: float, n_samples: int, rng: np.random.Generator
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     n_classes, n_components, n_features = means.shape
-    # One generator per quantity, so that the first samples do not depend on `n_samples`.
-    label_rng, component_rng, noise_rng = rng.spawn(3)
-    y = label_rng.integers(n_classes, size=n_samples)
-    component = component_rng.integers(n_components, size=n_samples)
-    noise = noise_rng.normal(scale=std, size=(n_samples, n_features))
-    return means[y, component] + noise, y
+    y = rng.integers(n_classes, size=n_samples)
+    component = rng.integers(n_components, size=n_samples)
+    return means[y, component] + rng.normal(scale=std, size=(n_samples, n_features)), y
 
 
 def make_regression_outliers(

@@ -1,0 +1,134 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelstream.core.state import (
+    SMALLEST_CAPACITY,
+    STATUS,
+    allocate,
+    largest_capacity,
+    pack,
+    resize,
+    state_bytes,
+    unpack,
+)
+from tests.core.tools import filled_state, gaussian
+
+
+@pytest.fixture
+def state():
+    rng = np.random.default_rng(0)
+    filled, _ = filled_state(
+        gaussian(1.0), rng.normal(size=(20, 3)), rng.normal(size=(20, 2)), seed=2**63 + 5
+    )
+    for name, value in {"steps": 7, "seen": 9, "scale": 0.25, "error_spent": 1.5}.items():
+        filled.status[0][name] = value
+    return filled
+
+
+def live(state):
+    """Everything that counts, without the spare capacity."""
+    n = state.order
+    return [
+        state.points[:, :n], state.square_norms[:n], state.absolute_norms[:n],
+        state.weights[:n], state.factor[:n, :n], state.diagonal[:n],
+    ]  # fmt: skip
+
+
+def numbers(state):
+    return {name: state.status[0][name].item() for name in STATUS.names}
+
+
+def test_an_empty_state():
+    state = allocate(3, 2, 5, seed=2**64 - 1)
+    assert (state.order, state.capacity) == (0, 5)
+    assert state.status[0]["random"] == 2**64 - 1
+    assert state.status[0]["scale"] == 1.0
+    assert state.status[0]["cheapest"] == np.inf
+
+
+@given(st.integers(0, 60), st.integers(0, 60), st.integers(1, 20))
+def test_bytes_in_closed_form(capacity, features, columns):
+    assert allocate(features, columns, capacity, 0).nbytes == state_bytes(
+        capacity, features, columns
+    )
+
+
+@given(st.integers(-10, 10**15), st.integers(0, 10**6), st.integers(1, 2000))
+def test_largest_capacity_is_the_largest(limit, features, columns):
+    capacity = largest_capacity(limit, features, columns)
+    assert capacity >= 0
+    assert capacity == 0 or state_bytes(capacity, features, columns) <= limit
+    assert state_bytes(capacity + 1, features, columns) > limit
+
+
+def test_unpack_reverses_pack(state):
+    arrays, status = pack(state)
+    again = unpack(arrays, status)
+    assert all(np.array_equal(a, b) for a, b in zip(live(state), live(again), strict=True))
+    assert {name: numbers(again)[name] for name in status} == status
+    # What is not kept must be a lower bound, so that the next pruning looks again.
+    assert numbers(again)["cheapest"] <= numbers(state)["cheapest"]
+    assert again.capacity == max(state.order, SMALLEST_CAPACITY)
+
+
+def test_packed_numbers_are_plain_and_arrays_are_copies(state):
+    arrays, status = pack(state)
+    assert set(status) | {"cheapest"} == set(STATUS.names)
+    assert all(type(value) in (int, float) for value in status.values())
+    for array in arrays.values():
+        assert array.flags.c_contiguous
+        assert not any(np.shares_memory(array, part) for part in state)
+    again = unpack(arrays, status)
+    assert not any(np.shares_memory(array, part) for array in arrays.values() for part in again)
+
+
+@pytest.mark.parametrize("name", ["points", "weights", "factor", "square_norms", "diagonal"])
+def test_unpack_refuses_what_does_not_fit(state, name):
+    for spoil in (
+        lambda array: array[..., :-1],
+        lambda array: array.astype(np.float32),
+        lambda array: np.where(array == array.flat[0], np.nan, array),
+        lambda array: array.reshape(-1, *array.shape[2:]) if array.ndim > 1 else array[None],
+    ):
+        arrays, status = pack(state)
+        if name == "weights" and spoil(arrays[name]).shape == (state.order, 1):
+            continue  # fewer outputs are no contradiction
+        arrays[name] = spoil(arrays[name])
+        with pytest.raises(ValueError, match="state|array"):
+            unpack(arrays, status)
+
+
+@pytest.mark.parametrize(
+    "change", [{"order": 19}, {"scale": 0.0}, {"scale": 1.5}, {"scale": np.nan}, {"extra": 1}]
+)
+def test_unpack_refuses_contradicting_numbers(state, change):
+    arrays, status = pack(state)
+    with pytest.raises(ValueError, match="state"):
+        unpack(arrays, status | change)
+    del status["seen"]
+    with pytest.raises(ValueError, match="state"):
+        unpack(arrays, status)
+
+
+@pytest.mark.parametrize("capacity", [20, 33])
+def test_resize_keeps_everything(state, capacity):
+    new = resize(state, capacity)
+    assert new.capacity == capacity
+    assert all(np.array_equal(a, b) for a, b in zip(live(state), live(new), strict=True))
+    assert numbers(new) == numbers(state)
+    assert not any(np.shares_memory(a, b) for a, b in zip(state, new, strict=True))
+
+
+def test_resize_adds_and_drops_columns(state):
+    wider = resize(state, 25, columns=4)
+    assert np.array_equal(wider.weights[:20, :2], state.weights[:20])
+    assert not wider.weights[:, 2:].any()
+    narrower = resize(wider, 25, columns=1)
+    assert np.array_equal(narrower.weights[:20, 0], state.weights[:20, 0])
+
+
+def test_resize_refuses_to_lose_points(state):
+    with pytest.raises(ValueError, match="20 points"):
+        resize(state, 19)
