@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from kernelstream import storage
 from kernelstream.compression import komp
 from kernelstream.kernels import Kernel, kernel_from_config, kernel_matrix
-from kernelstream.rows import as_rows, count_rows
+from kernelstream.rows import as_finite_rows, count_rows
 
-#: Kernel values computed at once when a function is evaluated: 16 MiB.
-_BLOCK = 1 << 21
+#: Kernel values computed at once when a function is evaluated: 1 MiB, to stay in cache.
+_BLOCK = 1 << 17
 
 
 class KernelExpansion:
@@ -48,6 +49,8 @@ class KernelExpansion:
     def __init__(self, kernel: Kernel, points: ArrayLike, weights: ArrayLike) -> None:
         if not isinstance(kernel, Kernel):
             raise TypeError(f"kernel must be a Kernel such as Gaussian(1.0), got {kernel!r}")
+        if np.iscomplexobj(points) or np.iscomplexobj(weights):
+            raise ValueError("points and weights must be real")
         self.kernel = kernel
         self.points = np.array(points, dtype=np.float64)
         self.weights = np.array(weights, dtype=np.float64)
@@ -62,6 +65,11 @@ class KernelExpansion:
             raise ValueError("points and weights must be finite")
         self.points.flags.writeable = False
         self.weights.flags.writeable = False
+
+    @property
+    def _columns(self) -> NDArray[np.float64]:
+        """The weights as (M, C), also for one output."""
+        return self.weights[:, None] if self.weights.ndim == 1 else self.weights
 
     def __len__(self) -> int:
         return len(self.points)
@@ -80,11 +88,9 @@ class KernelExpansion:
 
     def __call__(self, X: Any) -> NDArray[np.float64]:
         """The values at the rows of X (dense or sparse)."""
-        rows = as_rows(X)
-        if rows.dense.ndim != 2 or rows.dense.shape[1] != self.points.shape[1]:
-            raise ValueError(
-                f"X must have {self.points.shape[1]} columns, got shape {np.shape(X)}"
-            )
+        rows = as_finite_rows(X)
+        if rows.dense.shape[1] != self.points.shape[1]:
+            raise ValueError(f"X must have {self.points.shape[1]} columns, got shape {np.shape(X)}")
         points = self.points.T.copy(order="C")
         squares, absolutes = (self.points**2).sum(axis=1), np.abs(self.points).sum(axis=1)
         return expand(self.kernel, rows, points, squares, absolutes, len(self), self.weights)
@@ -116,8 +122,7 @@ class KernelExpansion:
         """The inner product <f, g> in the RKHS, summed over outputs."""
         self._check_like(other)
         gram = self.kernel(self.points, other.points)
-        product = self.weights.reshape(len(self), -1).T @ gram
-        return float(np.sum(product * other.weights.reshape(len(other), -1).T))
+        return float(np.sum((self._columns.T @ gram) * other._columns.T))
 
     def norm(self) -> float:
         """The norm of f in the RKHS."""
@@ -142,10 +147,10 @@ class KernelExpansion:
         """
         if error is not None and not (np.isfinite(error) and error >= 0.0):
             raise ValueError(f"error must be a finite number >= 0, got {error!r}")
-        if max_points is not None and not (max_points == int(max_points) and max_points >= 0):
+        if max_points is not None and not (isinstance(max_points, Integral) and max_points >= 0):
             raise ValueError(f"max_points must be a whole number >= 0, got {max_points!r}")
         most = len(self) if max_points is None else int(max_points)
-        weights = np.ascontiguousarray(self.weights.reshape(len(self), -1))
+        weights = np.ascontiguousarray(self._columns)
         if weights.shape[1] == 0:
             return KernelExpansion(self.kernel, self.points[:0], self.weights[:0])
         points, weights, _ = komp.compress(self.kernel, self.points, weights, error or 0.0, most)
@@ -207,10 +212,12 @@ class KernelExpansion:
         try:
             kernel = kernel_from_config(document.header["kernel"])
             return cls(kernel, document.arrays["points"], document.arrays["weights"])
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise storage.ModelFileError(f"not a valid KernelExpansion: {error}") from error
 
     def _check_like(self, other: KernelExpansion) -> None:
+        if not isinstance(other, KernelExpansion):
+            raise TypeError(f"expected another KernelExpansion, got {other!r}")
         if self.kernel != other.kernel:
             raise ValueError(
                 f"the functions live in different spaces: {self.kernel!r} and {other.kernel!r}"

@@ -1,11 +1,11 @@
 """Kernels as small values: named, printed, added, multiplied, scaled, saved.
 
-    >>> import numpy as np
-    >>> kernel = 0.5 * Gaussian(gamma=1.0) + Linear()
-    >>> kernel
-    Sum(Scaled(Gaussian(gamma=1.0), 0.5), Linear())
-    >>> kernel(np.zeros((1, 2)), np.array([[0.0, 0.0], [1.0, 0.0]])).round(4)
-    array([[0.5   , 0.1839]])
+>>> import numpy as np
+>>> kernel = 0.5 * Gaussian(gamma=1.0) + Linear()
+>>> kernel
+Sum(Scaled(Gaussian(gamma=1.0), 0.5), Linear())
+>>> kernel(np.zeros((1, 2)), np.array([[0.0, 0.0], [1.0, 0.0]])).round(4)
+array([[0.5   , 0.1839]])
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernelstream.core import kernel as core
-from kernelstream.rows import as_rows, count_rows
+from kernelstream.rows import as_finite_rows, count_rows
 
 #: Sums, products and scalings nested deeper than this are refused (a hostile file, a loop).
 DEEPEST = 64
@@ -54,17 +55,15 @@ class Kernel:
             codes,
             numbers,
             needs_dots=bool(np.isin(codes, [core.POLYNOMIAL, core.LINEAR]).any()),
-            needs_squares=bool(
-                np.isin(codes, [core.GAUSSIAN, core.MATERN32, core.MATERN52]).any()
-            ),
+            needs_squares=bool(np.isin(codes, [core.GAUSSIAN, core.MATERN32, core.MATERN52]).any()),
             needs_l1=bool((codes == core.LAPLACIAN).any()),
             depth=deepest,
         )
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[np.float64]:
         """The matrix k(x_i, y_j); Y defaults to X."""
-        rows = as_rows(X)
-        other = as_rows(X if Y is None else Y)
+        rows = as_finite_rows(X)
+        other = as_finite_rows(X if Y is None else Y)
         dense = np.zeros((0, 0)) if other.sparse else other.dense
         if other.sparse:
             from scipy.sparse import csr_array
@@ -72,17 +71,20 @@ class Kernel:
             shape = (count_rows(other), rows.dense.shape[1])
             dense = csr_array((other.data, other.indices, other.indptr), shape=shape).toarray()
         if dense.shape[1] != rows.dense.shape[1]:
-            raise ValueError(
-                f"X has {rows.dense.shape[1]} features, but Y has {dense.shape[1]}"
-            )
+            raise ValueError(f"X has {rows.dense.shape[1]} features, but Y has {dense.shape[1]}")
         points = dense.T.copy(order="C")
         squares, absolutes = (dense**2).sum(axis=1), np.abs(dense).sum(axis=1)
         return kernel_matrix(self, rows, points, squares, absolutes, len(dense))
 
     def diagonal(self, X: ArrayLike) -> NDArray[np.float64]:
         """The values k(x_i, x_i)."""
-        squares = (np.asarray(X, dtype=np.float64) ** 2).sum(axis=1)
-        return np.array([core.self_value(self.program, square) for square in squares])
+        rows = as_finite_rows(X)
+        norms = np.empty((count_rows(rows), 2))
+        core.kernel_rows(
+            self.program, rows, 0, len(norms), np.empty((rows.dense.shape[1], 0)), np.empty(0),
+            np.empty(0), 0, np.empty((len(norms), 0)), norms,
+        )  # fmt: skip
+        return np.array([core.self_value(self.program, square) for square in norms[:, 0]])
 
     def to_config(self) -> dict[str, Any]:
         """Plain data that :func:`kernel_from_config` turns back into this kernel."""
@@ -98,16 +100,19 @@ class Kernel:
     def __mul__(self, other: Kernel | float) -> Kernel:
         if isinstance(other, Kernel):
             return Product(self, other)
-        return Scaled(self, float(other)) if isinstance(other, int | float) else NotImplemented
+        return Scaled(self, float(other)) if isinstance(other, Real) else NotImplemented
 
     __rmul__ = __mul__
 
 
-def _positive(owner: object, name: str, value: Any, zero: bool = False) -> None:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
+def _positive(owner: object, name: str, zero: bool = False) -> None:
+    """Check a number and keep it as a plain float."""
+    value = getattr(owner, name)
+    number = isinstance(value, Real) and not isinstance(value, bool)
     if not number or not math.isfinite(value) or value < 0 or (value == 0 and not zero):
         wanted = "a finite number >= 0" if zero else "a finite number > 0"
         raise ValueError(f"{type(owner).__name__}: {name} must be {wanted}, got {value!r}")
+    object.__setattr__(owner, name, float(value))
 
 
 @dataclass(frozen=True)
@@ -117,7 +122,7 @@ class _Radial(Kernel):
     _code: ClassVar[int]
 
     def __post_init__(self) -> None:
-        _positive(self, "gamma", self.gamma)
+        _positive(self, "gamma")
 
     def _instructions(self) -> list[_Instruction]:
         return [(self._code, (float(self.gamma), 0.0, 0.0))]
@@ -160,13 +165,14 @@ class Polynomial(Kernel):
     coef0: float = 1.0
 
     def __post_init__(self) -> None:
-        _positive(self, "gamma", self.gamma)
-        _positive(self, "coef0", self.coef0, zero=True)
-        whole = isinstance(self.degree, int | np.integer) and not isinstance(self.degree, bool)
+        _positive(self, "gamma")
+        _positive(self, "coef0", zero=True)
+        whole = isinstance(self.degree, Integral) and not isinstance(self.degree, bool)
         if not whole or not 1 <= self.degree <= 64:
             raise ValueError(
                 f"Polynomial: degree must be a whole number from 1 to 64, got {self.degree!r}"
             )
+        object.__setattr__(self, "degree", int(self.degree))
 
     def _instructions(self) -> list[_Instruction]:
         return [(core.POLYNOMIAL, (float(self.gamma), float(self.coef0), float(self.degree)))]
@@ -216,7 +222,7 @@ class Scaled(Kernel):
     factor: float
 
     def __post_init__(self) -> None:
-        _positive(self, "factor", self.factor)
+        _positive(self, "factor")
 
     def __repr__(self) -> str:
         return f"Scaled({self.kernel!r}, {self.factor!r})"

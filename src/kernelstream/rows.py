@@ -5,7 +5,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from kernelstream.core.kernel import Rows
+from kernelstream.core.kernel import Rows, first_bad_entry
+
+#: Larger entries are refused: their squares, summed, would overflow.
+LARGEST_ENTRY = 1e150
 
 _NO_DATA = np.empty(0)
 _NO_INDICES = np.empty(0, np.int32)
@@ -42,7 +45,13 @@ def as_rows(X: Any) -> Rows:
     The input is copied only where its type or order requires it, and never modified.
     """
     if not issparse(X):
-        return dense_rows(_plain(X, np.float64))
+        array = np.asarray(X)
+        if array.ndim != 2 or array.dtype.kind == "c":
+            raise ValueError(
+                f"expected real numbers with one row per sample, got {array.dtype} of shape "
+                f"{array.shape}"
+            )
+        return dense_rows(_plain(array, np.float64))
     matrix = csr_array(X)
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
@@ -54,6 +63,15 @@ def as_rows(X: Any) -> Rows:
         _plain(matrix.indptr, np.int64),
         True,
     )
+
+
+def as_finite_rows(X: Any) -> Rows:
+    """The same, where nobody has looked at the entries yet."""
+    rows = as_rows(X)
+    row, column = first_bad_entry(rows, LARGEST_ENTRY)
+    if row >= 0:
+        raise ValueError(f"the entry at row {row}, column {column} is NaN, infinite or too large")
+    return rows
 
 
 def count_rows(rows: Rows) -> int:

@@ -96,7 +96,7 @@ def test_unpack_refuses_what_does_not_fit(state, name):
         if name == "weights" and spoil(arrays[name]).shape == (state.order, 1):
             continue  # fewer outputs are no contradiction
         arrays[name] = spoil(arrays[name])
-        with pytest.raises(ValueError, match="state|array"):
+        with pytest.raises(ValueError, match=r"state|array"):
             unpack(arrays, status)
 
 

@@ -174,33 +174,41 @@ def residual(state, K):
 def settings(
     loss="hinge", loss_number=None, regularisation=0.0, schedule="constant", initial_step=0.5,
     decay=0.0, budget="fixed", budget_number=0.1, most=10**9, batch=1, averaging=0.0,
-    projection=komp.GREEDY, outputs=1,
+    horizon=np.inf, projection=komp.GREEDY, outputs=1,
 ):  # fmt: skip
     """Settings of a pass by the names that the twin uses."""
     return polk.Settings(
-        LOSSES[loss],
-        float(LOSS_NUMBERS.get(loss, 0.0) if loss_number is None else loss_number),
-        float(regularisation),
-        SCHEDULES[schedule],
-        float(initial_step),
-        float(decay),
-        BUDGETS[budget],
-        float(budget_number),
-        most,
-        batch,
-        float(averaging),
-        projection,
-        outputs,
+        loss=LOSSES[loss],
+        loss_number=float(LOSS_NUMBERS.get(loss, 0.0) if loss_number is None else loss_number),
+        regularisation=float(regularisation),
+        schedule=SCHEDULES[schedule],
+        initial_step=float(initial_step),
+        decay=float(decay),
+        budget=BUDGETS[budget],
+        budget_number=float(budget_number),
+        most=most,
+        batch=batch,
+        averaging=float(averaging),
+        horizon=float(horizon),
+        projection=projection,
+        outputs=outputs,
     )
 
 
-def call_pass(compiled_pass, state, chosen, kernel_program, rows, labels, weights, first):
-    return compiled_pass(*state, *chosen, *kernel_program, *rows, labels, weights, first)
+def call_pass(
+    compiled_pass, state, chosen, kernel_program, rows, labels, weights, first, predictions=None
+):
+    """One call of a pass: the reason why it came back, and the next sample."""
+    arguments = (*state, *chosen, *kernel_program, *rows, labels, weights, first)
+    if compiled_pass is polk.single_pass:
+        predictions = np.empty((0, chosen.outputs)) if predictions is None else predictions
+        arguments = (*arguments, predictions)
+    return compiled_pass(*arguments)
 
 
 def learn(
     kernel_program, X, labels, chosen, state=None, weights=None, sparse=False, first=0,
-    compiled_pass=None, on_probe=None, capacity=16, seed=1,
+    compiled_pass=None, on_probe=None, capacity=16, seed=1, predictions=None,
 ):  # fmt: skip
     """Run a pass to its end, growing the state and answering probes; returns state, reason, next.
 
@@ -217,7 +225,7 @@ def learn(
     i = first
     while True:
         reason, i = call_pass(
-            compiled_pass, state, chosen, kernel_program, rows, labels, weights, i
+            compiled_pass, state, chosen, kernel_program, rows, labels, weights, i, predictions
         )
         if reason == FULL:
             state = resize(state, 2 * state.capacity + chosen.batch)

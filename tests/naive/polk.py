@@ -32,7 +32,7 @@ def error_budget(rule, number, eta):
 def polk(
     kernel, X, y, loss, loss_number=0.0, outputs=1, regularisation=0.0, schedule="constant",
     initial_step=0.5, decay=0.0, budget="fixed", budget_number=0.1, most=10**9, batch=1,
-    averaging=0.0, sample_weights=None,
+    averaging=0.0, horizon=math.inf, sample_weights=None,
 ):  # fmt: skip
     """Learn from (X, y). Targets of a single-output classifier are -1 or +1."""
     sample_weights = np.ones(len(X)) if sample_weights is None else sample_weights
@@ -60,7 +60,7 @@ def polk(
             else:
                 points, weights = np.vstack([points, X[i]]), np.vstack([weights, new])
         if averaging > 0.0:  # the average moves towards f~
-            share = averaging / (t + averaging)
+            share = max(averaging / (t + averaging), 1.0 / horizon)
             weights[:, outputs:] += share * (weights[:, :outputs] - weights[:, outputs:])
 
         K = kernels.matrix(kernel, points, points)

@@ -48,9 +48,7 @@ def compress(
     state.status[0]["order"] = n
     spent = core.rebuild(state, kernel.program, outputs)  # dependent points go here
     state.status[0]["cheapest"] = 0.0
-    core.prune_block(
-        state, outputs, spent, error * error, max_points, core.GREEDY, core.BLOCK
-    )
+    core.prune_block(state, outputs, spent, error * error, max_points, core.GREEDY, core.BLOCK)
     n = state.order
     return (
         np.ascontiguousarray(state.points[:, :n].T),
@@ -102,7 +100,5 @@ def _probe(state: State, kernel: Kernel) -> float:
 def _gram_columns(state: State, kernel: Kernel, chosen: NDArray[np.int64]) -> NDArray[np.float64]:
     n = state.order
     rows = dense_rows(np.ascontiguousarray(state.points[:, chosen].T))
-    values = kernel_matrix(
-        kernel, rows, state.points, state.square_norms, state.absolute_norms, n
-    )
+    values = kernel_matrix(kernel, rows, state.points, state.square_norms, state.absolute_norms, n)
     return values.T

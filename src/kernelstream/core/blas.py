@@ -9,7 +9,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from kernelstream.core.jit import INTERPRETED, compiled
+from kernelstream.core.jit import INTERPRETED, compiled, inner
 
 #: Multiply-adds from which a BLAS call pays for itself.
 BLAS_FROM = 16384
@@ -27,13 +27,13 @@ if not INTERPRETED:
     )  # fmt: skip
 
     @intrinsic
-    def _address(typingctx, array):  # noqa: ANN001, ANN202
-        def codegen(context, builder, signature, arguments):  # noqa: ANN001, ANN202
+    def _address(typingctx, array):
+        def codegen(context, builder, signature, arguments):
             return context.make_array(signature.args[0])(context, builder, arguments[0]).data
 
         return _pointer(array), codegen
 
-    @compiled
+    @inner
     def _blas(left, left_flag, right, right_flag, out, m, n, k, scales):
         # Row-major out = left right is column-major out^T = right^T left^T.
         _gemm(

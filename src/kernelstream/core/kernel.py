@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelstream.core.blas import multiply
-from kernelstream.core.jit import compiled
+from kernelstream.core.jit import compiled, inner
 
 GAUSSIAN, LAPLACIAN, MATERN32, MATERN52, POLYNOMIAL, LINEAR, ADD, MULTIPLY, SCALE = range(9)
 
@@ -84,7 +84,7 @@ def _exponentials(values, row, n):
 exponentials = compiled(_exponentials, fastmath={"contract"})
 
 
-@compiled
+@inner
 def evaluate(program, work, n, stack):
     """Run the program on the inner products and distances in ``work``, for ``n`` points.
 
@@ -166,7 +166,7 @@ def self_value(program, square_norm):
     return stack[0]
 
 
-@compiled
+@inner
 def row_norms(rows, i):
     """Squared Euclidean norm and l1 norm of sample ``i``."""
     square, absolute = 0.0, 0.0
@@ -181,7 +181,7 @@ def row_norms(rows, i):
     return square, absolute
 
 
-@compiled
+@inner
 def row_dots(rows, i, points, n, work):
     """``work[DOTS, :n]`` = inner products of sample ``i`` with the first ``n`` points."""
     for j in range(n):
@@ -209,7 +209,7 @@ def row_dots(rows, i, points, n, work):
         q += 4
 
 
-@compiled
+@inner
 def row_l1(rows, i, points, absolute_norms, n, work):
     """``work[L1, :n]`` = l1 distances of sample ``i`` to the first ``n`` points."""
     if rows.sparse:  # |d|_1, corrected where x is not zero
@@ -229,7 +229,7 @@ def row_l1(rows, i, points, absolute_norms, n, work):
             work[L1, j] += abs(rows.dense[i, q] - points[q, j])
 
 
-@compiled
+@inner
 def _exact_square(rows, i, points, j):
     """|x_i - d_j|^2 from the differences."""
     total = 0.0
@@ -252,7 +252,7 @@ def _exact_square(rows, i, points, j):
     return total
 
 
-@compiled
+@inner
 def squares_from_dots(rows, i, points, square_norms, x_square_norm, n, work):
     """``work[SQUARES]`` = |d|^2 - 2 d.x + |x|^2, from the differences where that cancels.
 

@@ -17,7 +17,7 @@ from kernelstream.core.gram import (
     reflect_away,
     reflect_block_away,
 )
-from kernelstream.core.jit import compiled
+from kernelstream.core.jit import compiled, inner
 from kernelstream.core.kernel import Rows, kernel_rows, self_value
 
 GREEDY, RANDOM = range(2)
@@ -51,7 +51,7 @@ def renormalise(state, outputs):
     status.scale = 1.0
 
 
-@compiled
+@inner
 def removal_cost(state, j, outputs):
     """|w_j|^2 / diag_j at scale 1. Averaged columns are held unscaled."""
     status = state.status[0]
@@ -76,7 +76,7 @@ def find_cheapest(state, outputs):
     return best
 
 
-@compiled
+@inner
 def _move(state, source, target, n):
     """Overwrite point ``target`` by point ``source``; ``n`` columns of the factor are live."""
     for q in range(state.points.shape[0]):
@@ -90,7 +90,7 @@ def _move(state, source, target, n):
         state.factor[target, q] = state.factor[source, q]
 
 
-@compiled
+@inner
 def remove_point(state, j, v, column):
     """Project on the other points and drop point j."""
     status = state.status[0]
@@ -105,6 +105,7 @@ def remove_point(state, j, v, column):
     if j != n - 1:
         _move(state, n - 1, j, n - 1)
     status.order = n - 1
+    status.removed += 1
     status.changes += 1
 
 
@@ -144,6 +145,7 @@ def remove_block(state, removed, r, outputs):
             _move(state, source, target, kept)
             source -= 1
     status.order = kept
+    status.removed += r
     status.changes += r
     return error
 
@@ -273,7 +275,7 @@ def prune_block(state, outputs, error, budget, most, projection, expected):
     status.error_spent += np.sqrt(error)
 
 
-@compiled
+@inner
 def same_point(state, j, rows, i, square):
     """Whether stored point j equals sample i in every feature."""
     stored = state.square_norms[j]
@@ -294,7 +296,7 @@ def same_point(state, j, rows, i, square):
     return True
 
 
-@compiled
+@inner
 def stored_place(state, rows, i, square):
     """The stored point identical to sample i, or -1.
 
@@ -307,7 +309,7 @@ def stored_place(state, rows, i, square):
     return -1
 
 
-@compiled
+@inner
 def store(state, n, rows, i, square, absolute):
     """Copy sample i into column n of the points."""
     if rows.sparse:
@@ -403,8 +405,8 @@ def take_in_block(state, program, block, values, norms, new, q, outputs):
             continue
         twin = -1
         for k in range(fresh):
-            if (block[k] == block[r]).all():
-                twin = k
+            if norms[k, 0] == norms[r, 0] and norms[k, 1] == norms[r, 1]:
+                twin = k if (block[k] == block[r]).all() else twin
         if twin >= 0:
             status.dependent += 1
             for c in range(columns):

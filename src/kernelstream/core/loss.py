@@ -8,7 +8,7 @@ is Crammer and Singer's loss, POLK (33). ``log_loss`` becomes the multinomial on
 
 import math
 
-from kernelstream.core.jit import compiled
+from kernelstream.core.jit import compiled, inner
 
 (
     HINGE,
@@ -27,7 +27,7 @@ from kernelstream.core.jit import compiled
 FIRST_REGRESSION_LOSS = SQUARED_ERROR
 
 
-@compiled
+@inner
 def _margin_value(code, number, m):
     if code == HINGE:
         return max(0.0, 1.0 - m)
@@ -44,7 +44,7 @@ def _margin_value(code, number, m):
     return -m + math.log1p(math.exp(m))
 
 
-@compiled
+@inner
 def _margin_slope(code, number, m):
     """Derivative in m. At the kink m = 1 of the hinge it is 0."""
     if code == HINGE:
@@ -63,7 +63,7 @@ def _margin_slope(code, number, m):
     return -1.0 / (1.0 + math.exp(m))
 
 
-@compiled
+@inner
 def _regression_value(code, number, residual):
     """Loss of f - y = residual."""
     size = abs(residual)
@@ -78,7 +78,7 @@ def _regression_value(code, number, residual):
     return (1.0 - number) * residual if residual > 0.0 else -number * residual
 
 
-@compiled
+@inner
 def _regression_slope(code, number, residual):
     """Derivative in f. Zero at the kinks of the absolute, insensitive and quantile losses."""
     if code == SQUARED_ERROR:
@@ -94,7 +94,7 @@ def _regression_slope(code, number, residual):
     return -number if residual < 0.0 else 0.0
 
 
-@compiled
+@inner
 def _runner_up(f, outputs, label):
     best = -1
     for c in range(outputs):

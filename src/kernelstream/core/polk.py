@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelstream.core.blas import multiply
-from kernelstream.core.jit import compiled
+from kernelstream.core.jit import compiled, inner
 from kernelstream.core.kernel import Program, Rows, kernel_rows, self_value
 from kernelstream.core.komp import (
     prune,
@@ -19,12 +19,14 @@ from kernelstream.core.schedule import error_budget, step_size
 from kernelstream.core.state import State
 
 #: Why the pass came back before all samples were consumed.
-DONE, FULL, DIVERGED, PROBE = range(4)
+DONE, FULL, DIVERGED, PROBE, UNUSABLE = range(5)
 
 #: Changes of the factor between two probes of its residual.
 PROBE_EVERY = 512
 #: Coefficients beyond this size count as divergence: their squares must stay finite.
 LARGEST_WEIGHT = 1e140
+#: A sample with a larger squared norm, or none at all (NaN), is not usable.
+LARGEST_SQUARE_NORM = 1e306
 #: Folded into the weights before it underflows.
 SMALLEST_SCALE = 1e-9
 
@@ -48,7 +50,7 @@ class Settings(NamedTuple):
     outputs: int
 
 
-@compiled
+@inner
 def _target(settings, label):
     """Class 0 or 1 of a single-output classifier is -1 or +1 in the loss."""
     if settings.outputs == 1 and settings.loss < FIRST_REGRESSION_LOSS:
@@ -56,7 +58,7 @@ def _target(settings, label):
     return label
 
 
-@compiled
+@inner
 def _average(state, settings):
     """Move the averaged columns towards the current function: avg += (f - avg) share."""
     status = state.status[0]
@@ -72,7 +74,7 @@ def _average(state, settings):
     return share
 
 
-@compiled
+@inner
 def _step_batch(state, settings, program, rows, first, count, labels, weights):
     """One mini-batch. Returns False, with nothing changed, when a derivative is not finite."""
     status = state.status[0]
@@ -125,6 +127,7 @@ def _step_batch(state, settings, program, rows, first, count, labels, weights):
             for c in range(outputs):
                 new[r, outputs + c] = new[r, c] * scale * share
     error = 0.0
+    status.taken += active
     if active > 0:
         error = take_in_block(state, program, block, values, norms, new, active, outputs)
         error *= scale * scale
@@ -180,9 +183,9 @@ def single_pass(
             return FULL, i
         if record.changes >= PROBE_EVERY:
             return PROBE, i
-        kernel_rows(
-            program, rows, i, one, points, square_norms, absolute_norms, n, values, norms
-        )
+        kernel_rows(program, rows, i, one, points, square_norms, absolute_norms, n, values, norms)
+        if not norms[0, 0] <= LARGEST_SQUARE_NORM:
+            return UNUSABLE, i
         for c in range(outputs):
             f[c] = 0.0
         for j in range(n):
@@ -198,9 +201,7 @@ def single_pass(
                     predictions[i, c] = 0.0
                     for j in range(n):
                         predictions[i, c] += values[0, j] * state_weights[j, outputs + c]
-        active = loss_derivative(
-            loss, loss_number, f, outputs, _target(settings, labels[i]), slope
-        )
+        active = loss_derivative(loss, loss_number, f, outputs, _target(settings, labels[i]), slope)
         eta = step_size(schedule, initial_step, decay, record.steps)
         allowed = error_budget(budget, budget_number, eta) ** 2
         scale = record.scale * (1.0 - eta * regularisation)
@@ -215,6 +216,7 @@ def single_pass(
                 new[outputs + c] = new[c] * scale * share
         error = 0.0
         if active:
+            record.taken += 1
             error = take_in(
                 state, rows, i, norms[0, 0], norms[0, 1], values, self_value(program, norms[0, 0]),
                 new, outputs, allowed / (scale * scale),

@@ -19,7 +19,9 @@ STATUS = np.dtype(
             ("scale", "f8"),  # the true weights are scale * weights (not the averaged ones)
             ("cheapest", "f8"),  # least removal cost |w_j|^2 / diagonal_j at scale 1
             ("error_spent", "f8"),  # sum over all steps of |f - f~|_H
-            ("forced", "i8"),  # points removed only because of the cap
+            ("taken", "i8"),  # samples whose derivative was not zero
+            ("removed", "i8"),  # points removed
+            ("forced", "i8"),  # ... of them beyond the error budget, because of the cap
             ("dependent", "i8"),  # samples that lay in the span of the points
             ("changes", "i8"),  # appends and removals since the last residual probe
             ("residual", "f8"),  # the last probe of max |S S^T K - I|

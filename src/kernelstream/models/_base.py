@@ -6,10 +6,13 @@ unfinished batch, new classes, memory and files are here.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import itertools
 import os
-from collections.abc import Callable
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,7 +26,8 @@ from kernelstream import storage
 from kernelstream._version import __version__
 from kernelstream.compression import komp
 from kernelstream.core.kernel import Rows, first_bad_entry
-from kernelstream.core.polk import DIVERGED, DONE, FULL
+from kernelstream.core.komp import BLOCK, GREEDY, prune_block
+from kernelstream.core.polk import DIVERGED, DONE, FULL, UNUSABLE
 from kernelstream.core.state import (
     SMALLEST_CAPACITY,
     State,
@@ -78,6 +82,23 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
 
     # ---- state ------------------------------------------------------------------------
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_call": None}  # no compiled function in a pickle
+
+    def __copy__(self) -> Self:
+        """Arrays of its own: learning changes them in place."""
+        return copy.deepcopy(self)
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Set parameters, as everywhere in scikit-learn; the next sample is learned with them."""
+        self._call = None
+        return super().set_params(**parameters)  # type: ignore[no-any-return]
+
     @property
     def _outputs(self) -> int:
         return 1
@@ -111,14 +132,14 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     def _check_combination(self) -> None:
         """Checks that involve more than one parameter."""
 
-    def _start(self, rows: Rows) -> None:
+    def _start(self, X: Any, rows: Rows) -> None:
         """An empty state for samples like these."""
-        kernel = make_kernel(self.kernel, self._first_gamma(rows), self.degree, self.coef0)
-        check.check_kernel_range(kernel, rows)
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        self.kernel_ = make_kernel(self.kernel, self._first_gamma(rows), self.degree, self.coef0)
+        check.check_kernel_range(self.kernel_, rows)
+        check.note_features(self, X)
         features = rows.dense.shape[1]
-        self.kernel_ = kernel
         capacity = min(SMALLEST_CAPACITY + self.batch_size, self._capacity_limit(features))
+        seed = int(_random(self.random_state).randint(np.iinfo(np.int32).max))
         self._state = allocate(features, self._columns, capacity, seed)
         self._pending: tuple[Any, NDArray[np.float64], NDArray[np.float64]] | None = None
         self._call = None
@@ -133,18 +154,20 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
             return 1.0 / (features * variance) if variance > 0.0 else 1.0
         return 1.0 / features if self.gamma == "auto" else float(self.gamma)
 
-    def _capacity_limit(self, features: int) -> int:
+    def _capacity_limit(self, features: int, outputs: int | None = None) -> int:
         """Points that may ever be held, those of an unfinished step included."""
         batch = self.batch_size
+        outputs = self._outputs if outputs is None else outputs
+        columns = outputs * (2 if self.average else 1)
         limit = np.iinfo(np.int32).max if self.max_points is None else self.max_points + batch
         if self.max_bytes is not None:
-            waiting = (batch - 1) * 8 * (features + 2)
-            fits = largest_capacity(self.max_bytes - waiting, features, self._columns)
+            waiting = (batch - 1) * (12 * features + 24) + 8  # dense, or sparse without zeros
+            fits = largest_capacity(self.max_bytes - waiting, features, columns)
             if fits < batch + 1:
-                least = state_bytes(batch + 1, features, self._columns) + waiting
+                least = state_bytes(batch + 1, features, columns) + waiting
                 raise ValueError(
                     f"max_bytes={self.max_bytes} does not hold a single point: {features} "
-                    f"features, {self._outputs} outputs and batches of {batch} need at least "
+                    f"features, {outputs} outputs and batches of {batch} need at least "
                     f"{least} bytes"
                 )
             limit = min(limit, fits)
@@ -161,6 +184,8 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
             if not used.all():
                 rows, targets, weights = _take(rows, used), targets[used], weights[used]
         batch = self.batch_size
+        if self._pending is not None and len(self._pending[1]) >= batch:
+            self.flush()  # batches have become smaller
         if batch == 1:
             self._run(rows, targets, weights)
             return
@@ -172,9 +197,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
                 return
             self.flush()
         whole = first + (len(targets) - first) // batch * batch
-        self._run(
-            _slice(rows, first, whole), targets[first:whole], weights[first:whole]
-        )
+        self._run(_slice(rows, first, whole), targets[first:whole], weights[first:whole])
         if whole < len(targets):
             self._push(_slice(rows, whole, len(targets)), targets[whole:], weights[whole:])
 
@@ -200,8 +223,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _push(self, rows: Rows, targets: Any, weights: Any) -> None:
         if self._pending is None:
-            copied = Rows(*(part.copy() if hasattr(part, "copy") else part for part in rows))
-            self._pending = copied, targets.copy(), weights.copy()
+            self._pending = _copy(rows), targets.copy(), weights.copy()
             return
         old_rows, old_targets, old_weights = self._pending
         self._pending = (
@@ -221,6 +243,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         """Whole passes inside compiled code; back here only to grow or to check the factor."""
         features = self._state.points.shape[0]
         limit = self._capacity_limit(features)
+        self._shrink(limit)
         settings = self._settings(self._outputs, limit - self.batch_size)
         single = self.batch_size == 1
         compiled_pass = self._single_pass() if single else self._batch_pass()
@@ -236,6 +259,8 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
             if reason == FULL:
                 wanted = max(2 * self._state.capacity, self._state.order + self.batch_size)
                 self._state = resize(self._state, min(wanted, limit))
+            elif reason == UNUSABLE:
+                raise ValueError(f"Sample {done} of this call has NaN, infinite or huge entries.")
             elif reason == DIVERGED:
                 raise DivergenceError(
                     f"Sample {done} of this call would make the weights overflow: the step size "
@@ -248,6 +273,14 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         needed = max(SMALLEST_CAPACITY, self._state.order) + self.batch_size
         if self._state.capacity > 4 * needed:
             self._state = resize(self._state, min(2 * needed, limit))
+
+    def _shrink(self, limit: int) -> None:
+        """Give up what a cap no longer allows: it was lowered, or new outputs need room."""
+        most = limit - self.batch_size
+        if self._state.order > most:
+            prune_block(self._state, self._outputs, 0.0, 0.0, most, GREEDY, BLOCK)
+        if self._state.capacity > limit:
+            self._state = resize(self._state, limit)
 
     # ---- what was learned -------------------------------------------------------------
 
@@ -340,31 +373,33 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _learn_one(self, x: NDArray[np.float64], target: float) -> None:
         """One sample without scikit-learn's validation."""
-        state = self._state
-        if x.shape != (state.points.shape[0],) or x.dtype != np.float64:
-            raise ValueError(
-                f"learn_one takes a float64 array of {state.points.shape[0]} features, got "
-                f"{x.dtype} of shape {x.shape}"
-            )
-        if not float(x @ x) < 1e300:
-            raise ValueError("learn_one: the sample has NaN, infinite or huge entries")
-        if self.batch_size != 1 or not self.kernel_.isotropic:
-            rows = dense_rows(np.ascontiguousarray(x)[None])
-            check.check_kernel_range(self.kernel_, rows)
-            self._learn(rows, np.array([target]), None)
-            return
         if self._call is None:
-            self._check_parameters()
-            limit = self._capacity_limit(state.points.shape[0])
-            settings = self._settings(self._outputs, limit - 1)
-            buffers = np.empty(1), np.ones(1), np.empty((1, len(x)))
-            rest = (*settings, *self.kernel_.program, *dense_rows(buffers[2]), *buffers[:2], 0, _NO_ROOM)
-            self._call = self._single_pass(), rest, buffers
+            self._prepare_call()
         compiled_pass, rest, (targets, weights, row) = self._call
+        if x.shape != row.shape[1:]:
+            raise ValueError(
+                f"learn_one takes an array of {row.shape[1]} features, got shape {x.shape}"
+            )
         targets[0] = target
         row[0] = x
-        if compiled_pass(*state, *rest)[0] != DONE:
+        if compiled_pass is None:
+            rows = check.check_rows(self, row)
+            check.check_kernel_range(self.kernel_, rows)
+            self._learn(rows, targets, None)
+        elif compiled_pass(*self._state, *rest)[0] != DONE:
             self._run(dense_rows(row), targets, weights)
+
+    def _prepare_call(self) -> None:
+        """What does not change from one sample to the next."""
+        self._check_parameters()
+        features = self._state.points.shape[0]
+        targets, weights, row = np.empty(1), np.ones(1), np.empty((1, features))
+        settings = self._settings(self._outputs, self._capacity_limit(features) - 1)
+        rest = (
+            *settings, *self.kernel_.program, *dense_rows(row), targets, weights, 0, _NO_ROOM,
+        )  # fmt: skip
+        lean = self.batch_size == 1 and self.kernel_.isotropic
+        self._call = self._single_pass() if lean else None, rest, (targets, weights, row)
 
     # ---- files ------------------------------------------------------------------------
 
@@ -426,7 +461,9 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         if state.points.shape[0] != header["features"]:
             raise ValueError("the number of features contradicts the points")
         model.n_features_in_ = header["features"]
-        if header["names"]:
+        if header["names"] is not None:
+            if [type(name) for name in header["names"]] != [str] * model.n_features_in_:
+                raise ValueError("the names of the features are not names")
             model.feature_names_in_ = np.array(header["names"], dtype=object)
         model._restore_extra(header)
         model._pending = None
@@ -435,8 +472,12 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         model._check_parameters()
         if state.weights.shape[1] != model._columns:
             raise ValueError("the number of outputs contradicts the weights")
+        largest = max(np.abs(state.points).max(initial=0.0), np.abs(state.weights).max(initial=0.0))
+        if largest > check.LARGEST_ENTRY:
+            raise ValueError("the points or the weights are too large")
         limit = model._capacity_limit(model.n_features_in_)
-        model._state = resize(state, min(state.order + SMALLEST_CAPACITY, limit))
+        capacity = max(state.order, min(state.order + SMALLEST_CAPACITY, limit))
+        model._state = resize(state, capacity)
         model._call = None
         return model
 
@@ -446,7 +487,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
 
     @property
     def _outputs(self) -> int:
-        return 1 if len(self.classes_) <= 2 else len(self.classes_)
+        return _outputs_for(len(self.classes_))
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from scratch, ``n_epochs`` times over the samples.
@@ -458,20 +499,18 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         sample_weight : (n,) array, optional
             Not negative. Multiplies the sample's gradient; 0 leaves the sample out.
         """
-        self._check_parameters(anew=True)
-        rows = check.check_rows(self, X, new=True)
-        labels = check.check_labels(y, count_rows(rows))
-        weights = check.check_sample_weight(sample_weight, len(labels))
-        self.classes_, targets = np.unique(labels, return_inverse=True)
-        self._fixed_classes = False
-        self._start(rows)
-        check.note_features(self, X)
+        with _as_before_on_error(self):
+            self._check_parameters(anew=True)
+            rows = check.check_rows(self, X, new=True)
+            labels = check.check_labels(y, count_rows(rows))
+            weights = check.check_sample_weight(sample_weight, len(labels), some=True)
+            self.classes_, targets = np.unique(labels, return_inverse=True)
+            self._fixed_classes = False
+            self._start(X, rows)
         _epochs(self, rows, targets.astype(np.float64), weights)
         return self
 
-    def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
-    ) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from the next samples of the stream, in order.
 
         Any chunking of the same samples gives the same model, bit for bit (with
@@ -522,26 +561,23 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         known = self.classes_ if not new else np.array([], dtype=labels.dtype)
         fixed = not new and self._fixed_classes
         if classes is not None:
-            given = np.unique(np.asarray(classes))
+            given = np.unique(check.check_labels(classes, len(classes), "classes"))
             if fixed and not np.array_equal(given, known):
                 raise ValueError(f"classes={given!r} differ from those of earlier calls, {known!r}")
             known = np.union1d(known, given) if len(known) else given
             fixed = True
         arrivals = _arrivals(labels, known, fixed)
-        if new:
-            self.classes_ = known
+        with _as_before_on_error(self):
             self._fixed_classes = fixed
-            try:
-                self._start(rows)
-            except ValueError:
-                del self.classes_, self._fixed_classes
-                raise
-            check.note_features(self, X)
-        else:
+            if new:
+                self.classes_ = known
+                self._start(X, rows)
             check.check_kernel_range(self.kernel_, rows)
-            self._fixed_classes = fixed
-            for label in np.setdiff1d(known, self.classes_):
-                self._add_class(label)
+            self._capacity_limit(self.n_features_in_, _outputs_for(len(known) + len(arrivals)))
+        if not new:
+            if known is not self.classes_:
+                for label in np.setdiff1d(known, self.classes_):
+                    self._add_class(label)
         # A new class adds its output exactly when its first sample comes, in any chunking.
         edges = [*(row for row, _ in arrivals), len(labels)]
         for number, (first, end) in enumerate(itertools.pairwise([0, *edges])):
@@ -555,16 +591,18 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
     def learn_one(self, x: NDArray[np.float64], y: Any) -> None:
         """Learn from one sample, without scikit-learn's validation.
 
-        ``x`` is a 1-D float64 array. The model must have seen a first ``partial_fit``.
+        ``x`` is a 1-D array of finite numbers. A batch is kept waiting as in ``partial_fit``.
         """
-        if not hasattr(self, "_state"):
+        if getattr(self, "_call", None) is None:
+            self._places = {
+                label: float(place)
+                for place, label in enumerate(getattr(self, "classes_", np.empty(0)).tolist())
+            }
+        place = self._places.get(y)
+        if place is None:  # the first sample, or a new class
             self.partial_fit(np.asarray(x)[None], [y])
-            return
-        place = int(np.searchsorted(self.classes_, y))
-        if place == len(self.classes_) or self.classes_[place] != y:
-            self.partial_fit(np.asarray(x)[None], [y])
-            return
-        self._learn_one(x, float(place))
+        else:
+            self._learn_one(x, place)
 
     def _add_class(self, label: Any) -> None:
         """Room for one more class; what was learned about the others stays."""
@@ -573,7 +611,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         self.classes_ = np.insert(
             self.classes_.astype(np.result_type(self.classes_, np.asarray(label))), place, label
         )
-        state, outputs = self._state, 1 if before <= 2 else before
+        state, outputs = self._state, _outputs_for(before)
         parts = [state.weights[:, :outputs]]
         if average:
             parts.append(state.weights[:, outputs:])
@@ -586,6 +624,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         weights = np.ascontiguousarray(np.concatenate(parts, axis=1))
         self._state = state._replace(weights=weights)
         self._state.status[0]["cheapest"] = 0.0
+        self._shrink(self._capacity_limit(self.n_features_in_))
         if self._pending is not None:
             targets = self._pending[1]
             targets[targets >= place] += 1.0
@@ -610,18 +649,19 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
     def _extra_header(self) -> dict[str, Any]:
         kind = self.classes_.dtype.kind
         return {
-            "classes": [_plain(label) for label in self.classes_.tolist()],
-            "dtype": "O" if kind == "O" else self.classes_.dtype.str,
+            "classes": self.classes_.tolist(),
+            "dtype": kind if kind in "OU" else self.classes_.dtype.str,
             "fixed": self._fixed_classes,
         }
 
     def _restore_extra(self, header: dict[str, Any]) -> None:
-        dtype = np.dtype(header["dtype"])
-        if dtype.kind not in "biufUO" or len(header["classes"]) == 0:
+        labels, dtype = header["classes"], np.dtype(header["dtype"])
+        plain = all(isinstance(label, str | bool | int | float) for label in labels)
+        if not labels or not plain or dtype.kind not in "biufUO" or dtype.itemsize > 16:
             raise ValueError("the classes are not labels")
-        self.classes_ = np.array(header["classes"], dtype=dtype)
-        if self.classes_.ndim != 1 or len(np.unique(self.classes_)) != len(self.classes_):
-            raise ValueError("the classes are not distinct labels")
+        self.classes_ = np.array(labels, dtype=dtype)
+        if not np.array_equal(np.unique(self.classes_), self.classes_):
+            raise ValueError("the classes are not sorted, or not distinct")
         self._fixed_classes = bool(header["fixed"])
 
 
@@ -638,12 +678,12 @@ class KernelRegressor(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         sample_weight : (n,) array, optional
             Not negative. Multiplies the sample's gradient; 0 leaves the sample out.
         """
-        self._check_parameters(anew=True)
-        rows = check.check_rows(self, X, new=True)
-        targets = check.check_numbers(y, count_rows(rows))
-        weights = check.check_sample_weight(sample_weight, len(targets))
-        self._start(rows)
-        check.note_features(self, X)
+        with _as_before_on_error(self):
+            self._check_parameters(anew=True)
+            rows = check.check_rows(self, X, new=True)
+            targets = check.check_numbers(y, count_rows(rows))
+            weights = check.check_sample_weight(sample_weight, len(targets), some=True)
+            self._start(X, rows)
         _epochs(self, rows, targets, weights)
         return self
 
@@ -681,8 +721,8 @@ class KernelRegressor(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         targets = check.check_numbers(y, count_rows(rows))
         weights = check.check_sample_weight(sample_weight, len(targets))
         if new:
-            self._start(rows)
-            check.note_features(self, X)
+            with _as_before_on_error(self):
+                self._start(X, rows)
         else:
             check.check_kernel_range(self.kernel_, rows)
         return rows, targets, weights
@@ -690,7 +730,7 @@ class KernelRegressor(RegressorMixin, KernelEstimator):  # type: ignore[misc]
     def learn_one(self, x: NDArray[np.float64], y: float) -> None:
         """Learn from one sample, without scikit-learn's validation.
 
-        ``x`` is a 1-D float64 array, ``y`` a finite number.
+        ``x`` is a 1-D array of finite numbers, ``y`` a finite number.
         """
         if not hasattr(self, "_state"):
             self.partial_fit(np.asarray(x)[None], [y])
@@ -719,15 +759,34 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise storage.ModelFileError(f"{os.fspath(path)} holds an unknown {document.kind!r:.80}")
     try:
         return _KINDS[document.kind]._from_document(document)
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+    except (
+        KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError,
+    ) as error:  # fmt: skip
         raise storage.ModelFileError(
             f"{os.fspath(path)} is not a valid {document.kind}: {error}"
         ) from error
 
 
+@contextmanager
+def _as_before_on_error(model: Any) -> Iterator[None]:
+    """Whatever raises in here leaves the model with the attributes it had."""
+    before = vars(model).copy()
+    try:
+        yield
+    except Exception:
+        vars(model).clear()
+        vars(model).update(before)
+        raise
+
+
+def _random(seed: Any) -> np.random.RandomState:
+    """Random numbers; without a seed they are not NumPy's global ones but its own."""
+    return check_random_state(secrets.randbits(32) if seed is None else seed)
+
+
 def _epochs(model: Any, rows: Rows, targets: NDArray[np.float64], weights: Any) -> None:
     """All epochs of ``fit``, each in a random order, as far as the parameters say."""
-    random = check_random_state(model.random_state)
+    random = _random(model.random_state)
     n = len(targets)
     for _ in range(model.n_epochs):
         order = random.permutation(n) if model.shuffle else np.arange(n)
@@ -738,8 +797,17 @@ def _epochs(model: Any, rows: Rows, targets: NDArray[np.float64], weights: Any) 
     model.flush()
 
 
+def _outputs_for(classes: int) -> int:
+    """One output tells two classes apart."""
+    return 1 if classes <= 2 else classes
+
+
 def _arrivals(labels: Any, known: NDArray[Any], fixed: bool) -> list[tuple[int, Any]]:
     """Labels not known yet, with the row where each first appears, in that order."""
+    if len(known) and known.dtype == labels.dtype and known.dtype.kind in "iubU":
+        places = np.minimum(known.searchsorted(labels), len(known) - 1)
+        if (known[places] == labels).all():
+            return []
     if len(known) and (known.dtype.kind in "US") != (labels.dtype.kind in "US"):
         if "O" not in (known.dtype.kind, labels.dtype.kind):
             raise ValueError(
@@ -769,6 +837,11 @@ def _take(rows: Rows, chosen: NDArray[Any]) -> Rows:
     if rows.sparse:
         return as_rows(_matrix(rows)[np.flatnonzero(chosen) if chosen.dtype == bool else chosen])
     return dense_rows(rows.dense[chosen])
+
+
+def _copy(rows: Rows) -> Rows:
+    """The samples in arrays of their own, without those before and after."""
+    return as_rows(_matrix(rows).copy()) if rows.sparse else dense_rows(rows.dense.copy())
 
 
 def _stack(upper: Rows, lower: Rows) -> Rows:

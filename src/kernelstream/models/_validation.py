@@ -13,10 +13,8 @@ from sklearn.utils.validation import validate_data
 
 from kernelstream.core.kernel import Rows, first_bad_entry, self_value
 from kernelstream.kernels import Kernel
-from kernelstream.rows import as_rows, count_rows
+from kernelstream.rows import LARGEST_ENTRY, as_rows, count_rows
 
-#: Larger entries are refused: their squares, summed, would overflow.
-LARGEST_ENTRY = 1e150
 #: Larger values k(x, x) are refused.
 LARGEST_SELF_KERNEL = 1e100
 
@@ -26,6 +24,15 @@ def check_rows(estimator: Any, X: Any, *, new: bool = False) -> Rows:
 
     A ``new`` estimator has no width yet: see :func:`note_features`.
     """
+    if not new and _is_plain(X) and not hasattr(estimator, "feature_names_in_"):
+        # What scikit-learn's checks come to for such an array, at a fraction of their time.
+        if X.shape[1] != estimator.n_features_in_:
+            raise ValueError(
+                f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
+                f"{estimator.n_features_in_} features as input."
+            )
+        if float(np.vdot(X, X)) < LARGEST_ENTRY**2:
+            return as_rows(X)
     array = check_array(
         X,
         accept_sparse="csr",
@@ -42,6 +49,10 @@ def check_rows(estimator: Any, X: Any, *, new: bool = False) -> Rows:
     if row >= 0:
         raise ValueError(_bad_entry_message(array, row, column, getattr(X, "columns", None)))
     return rows
+
+
+def _is_plain(X: Any) -> bool:
+    return type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and X.size > 0
 
 
 def note_features(estimator: Any, X: Any) -> None:
@@ -85,18 +96,25 @@ def check_kernel_range(kernel: Kernel, rows: Rows) -> None:
         )
 
 
-def check_labels(y: Any, n: int) -> NDArray[Any]:
+def check_labels(y: Any, n: int, name: str = "y") -> NDArray[Any]:
     """Class labels, 1-D, one per sample."""
+    if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iubU":
+        _check_length(y, n)
+        return y
     labels = column_or_1d(y, warn=True)
     _check_length(labels, n)
     if labels.dtype.kind in "fc" and not np.isfinite(labels).all():
         row = int(np.flatnonzero(~np.isfinite(labels))[0])
-        raise ValueError(f"Input y contains {labels[row]} at row {row}: not a class label.")
+        raise ValueError(f"Input {name} contains {labels[row]} at row {row}: not a class label.")
     if labels.dtype.kind == "O":
         bad = [i for i, label in enumerate(labels) if label is None or label != label]
         if bad:
-            raise ValueError(f"Input y contains {labels[bad[0]]} at row {bad[0]}: not a label.")
+            raise ValueError(
+                f"Input {name} contains {labels[bad[0]]} at row {bad[0]}: not a label."
+            )
     check_classification_targets(labels)
+    if labels.dtype.kind not in "biufUO":
+        raise ValueError(f"{name} must hold numbers or strings as labels, got {labels.dtype}")
     return labels
 
 
@@ -123,8 +141,10 @@ def check_numbers(y: Any, n: int) -> NDArray[np.float64]:
     return targets
 
 
-def check_sample_weight(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
-    """Weights per sample, finite and not negative; None if all are 1."""
+def check_sample_weight(
+    sample_weight: Any, n: int, some: bool = False
+) -> NDArray[np.float64] | None:
+    """Weights per sample, finite and not negative, ``some`` not zero; None if all are 1."""
     if sample_weight is None:
         return None
     weights = np.asarray(sample_weight, dtype=np.float64)
@@ -137,6 +157,8 @@ def check_sample_weight(sample_weight: Any, n: int) -> NDArray[np.float64] | Non
         raise ValueError(
             f"sample_weight must be finite and >= 0, got {weights[bad[0]]} at row {bad[0]}"
         )
+    if some and not weights.any():
+        raise ValueError("sample_weight is zero everywhere: there is nothing to learn from")
     return weights
 
 

@@ -1,0 +1,37 @@
+"""``python -m benchmarks [name ...]``: measure, and print Markdown tables."""
+
+import argparse
+
+from benchmarks import accuracy, comparison, speed
+
+BENCHMARKS = {
+    "comparison": comparison.main,
+    "calls": speed.calls,
+    "sparse": speed.sparse,
+    "endurance": speed.endurance,
+    "stability": accuracy.stability,
+    "parsimony": accuracy.parsimony,
+    "streams": accuracy.streams,
+    "defaults": accuracy.defaults,
+    "mnist": accuracy.mnist,
+}
+#: What ``make bench`` runs: a few minutes.
+USUAL = ("comparison", "calls", "sparse")
+
+
+def main() -> None:
+    """Run the benchmarks named on the command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument(
+        "names", nargs="*", help=f"of {', '.join(BENCHMARKS)}; default: {', '.join(USUAL)}"
+    )
+    chosen = parser.parse_args().names or USUAL
+    unknown = [name for name in chosen if name not in BENCHMARKS]
+    if unknown:
+        parser.error(f"no benchmark named {unknown[0]}; there are {names}")
+    for name in chosen:
+        BENCHMARKS[name]()
+
+
+if __name__ == "__main__":
+    main()

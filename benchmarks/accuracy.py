@@ -1,0 +1,163 @@
+"""What POLK reaches: against a batch SVM, on the papers' streams, on MNIST, untuned."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn import datasets
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR
+
+from benchmarks.data import folder, whole_stream
+from benchmarks.settings import STREAMS
+from benchmarks.tables import show
+from kernelstream import POLKClassifier, POLKRegressor, make_multidist
+from kernelstream.streams import load_dataset
+
+GAMMA = 1 / 1.2  # bandwidth^2 0.6, POLK Section 5.4
+
+
+def stability() -> None:
+    """The paper's step size on ten draws: close to a batch SVM, and the factor intact."""
+    _against_svm(
+        "multidist, hinge, mini-batch 32, eta 6, parsimony 1e-4 (last iterate)",
+        {"gamma": GAMMA, "eta0": 6.0, "parsimony": 1e-4, "batch_size": 32},
+    )
+    _against_svm(
+        "the same, averaged",
+        {"gamma": GAMMA, "eta0": 6.0, "parsimony": 1e-4, "batch_size": 32, "average": True},
+    )
+
+
+def parsimony() -> None:
+    """As few points as possible, close to a batch SVM."""
+    for most in (16, 20):
+        _against_svm(
+            f"multidist, log loss averaged, eta 4, epsilon 0.6, at most {most} points",
+            {
+                "gamma": GAMMA, "loss": "log_loss", "eta0": 4.0, "epsilon": 0.6,
+                "max_points": most, "average": True,
+            },
+        )  # fmt: skip
+    _against_svm(
+        "multidist, hinge, last iterate, eta 0.5, epsilon 0.3",
+        {"gamma": GAMMA, "eta0": 0.5, "epsilon": 0.3},
+    )
+
+
+def _against_svm(title: str, settings: dict[str, Any]) -> None:
+    gaps, orders = [], []
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        for draw in range(10):
+            X, y, X_test, y_test = make_multidist(5000, 2500, random_state=draw)
+            svm = SVC(gamma=GAMMA, C=100).fit(X, y)
+            model = POLKClassifier(random_state=0, **settings).partial_fit(X, y).flush()
+            errors = [100 * (1 - m.score(X_test, y_test)) for m in (svm, model)]
+            gaps.append(errors[1] - errors[0])
+            orders.append(model.model_order_)
+            yield (
+                draw, errors[0], len(svm.support_), errors[1], orders[-1], gaps[-1],
+                model.residual_,
+            )  # fmt: skip
+        yield "mean", "", "", "", float(np.mean(orders)), float(np.mean(gaps)), ""
+        yield "worst", "", "", "", max(orders), max(gaps), ""
+
+    show(
+        title,
+        ["draw", "SVC error %", "SVC points", "POLK error %", "points", "gap", "residual"],
+        rows(),
+    )
+
+
+def streams() -> None:
+    """One pass over training and test part, predict then learn, three random orders."""
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        for name, settings in STREAMS.items():
+            for seed in range(3):
+                stream = whole_stream(name, seed)
+                if stream is None:
+                    yield name, seed, "data not present", "", "", "", ""
+                    continue
+                X = csr_array(stream.X) if np.mean(stream.X[:1000] != 0) < 0.3 else stream.X
+                model = POLKClassifier(max_points=None, random_state=0, **settings)
+                start = time.perf_counter()
+                said = model.predict_then_learn(X, stream.y, np.unique(stream.y))
+                each = (time.perf_counter() - start) / len(stream.y) * 1e6
+                error = 100.0 * float(np.mean(said != stream.y))
+                text = ", ".join(f"{key} {value:.4g}" for key, value in settings.items())
+                yield name, seed, error, model.model_order_, each, model.residual_, text
+
+    show(
+        "One pass, predict then learn, hinge",
+        ["data", "order", "mistakes %", "points", "us per sample", "residual", "settings"],
+        rows(),
+    )
+
+
+#: Label, settings, and what changes before which epoch.
+MNIST_RUNS: list[tuple[str, dict[str, Any], int]] = [
+    ("accurate", {"eta0": 24.0, "epsilon": 2.0}, 1),
+    ("small", {"eta0": 24.0, "epsilon": 3.0}, 1),
+]
+
+
+def mnist() -> None:
+    """The paper's digits: mini-batches of 32, all cores."""
+    if folder() is None:
+        print("\nmnist: data not present")
+        return
+    data = load_dataset("mnist", folder())
+    X, X_test = (Z.reshape(len(Z), -1) / 255.0 for Z in (data.X_train, data.X_test))
+    y, y_test = data.y_train, data.y_test
+    small = POLKClassifier(gamma=1 / 32, batch_size=32)
+    small.partial_fit(X[:320], y[:320], classes=np.arange(10))  # compile
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        for label, settings, epochs in MNIST_RUNS:
+            model = POLKClassifier(
+                gamma=1 / 32, batch_size=32, random_state=0, **{"max_points": None, **settings}
+            )
+            rng = np.random.default_rng(0)
+            for epoch in range(1, epochs + 1):
+                order = rng.permutation(len(y))
+                start = time.perf_counter()
+                model.partial_fit(X[order], y[order], classes=np.arange(10)).flush()
+                seconds = time.perf_counter() - start
+                error = 100 * (1 - model.score(X_test, y_test))
+                text = ", ".join(f"{key} {value}" for key, value in settings.items())
+                yield label, epoch, error, model.model_order_, seconds, model.residual_, text
+
+    show(
+        "MNIST, gamma 1/32, mini-batch 32",
+        ["run", "epoch", "test error %", "points", "seconds", "residual", "settings"],
+        rows(),
+    )
+
+
+def defaults() -> None:
+    """No parameter given, after StandardScaler, against scikit-learn's default SVM."""
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        for name in ("digits", "breast_cancer", "wine", "diabetes"):
+            X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+            batch, ours = (SVR, POLKRegressor) if name == "diabetes" else (SVC, POLKClassifier)
+            scores = [
+                cross_val_score(make_pipeline(StandardScaler(), model()), X, y, cv=5).mean()
+                for model in (batch, ours)
+            ]
+            order = ours().fit(StandardScaler().fit_transform(X), y).model_order_
+            yield name, batch.__name__, float(scores[0]), float(scores[1]), order
+
+    show(
+        "Defaults after StandardScaler, 5-fold (accuracy; R2 for diabetes)",
+        ["data", "batch", "its score", "POLK", "points"],
+        rows(),
+    )

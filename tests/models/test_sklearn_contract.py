@@ -1,0 +1,163 @@
+"""The estimators as scikit-learn and the libraries around it use them."""
+
+import pickle
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.sparse import coo_array, csr_array
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from kernelstream import Loss, POLKClassifier, POLKRegressor
+from kernelstream.core import polk as core
+from kernelstream.kernels import Gaussian, Linear
+from tests.core.tools import COMPILED
+from tests.models.tools import ESTIMATORS, stream
+
+STOCHASTIC = "weight 2 is one step twice as long, not two steps: the sequence of steps differs"
+EXPECTED_FAILURES = {
+    "check_sample_weight_equivalence_on_dense_data": STOCHASTIC,
+    "check_sample_weight_equivalence_on_sparse_data": STOCHASTIC,
+}
+
+
+@parametrize_with_checks(
+    [POLKClassifier(), POLKRegressor()], expected_failed_checks=lambda _: EXPECTED_FAILURES
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("estimator_class", ESTIMATORS)
+class TestEstimator:
+    def test_parameters_survive_clone_and_set_params(self, estimator_class):
+        loss = Loss("smooth_hinge" if estimator_class is POLKClassifier else "huber", 0.7)
+        model = estimator_class(loss, kernel=Gaussian(0.2) + Linear(), max_points=7)
+        assert clone(model).get_params() == model.get_params()
+        assert estimator_class().set_params(**model.get_params()).get_params() == model.get_params()
+
+    def test_clone_of_a_fitted_model_is_not_fitted(self, estimator_class):
+        X, y = stream(estimator_class)
+        with pytest.raises(NotFittedError, match="partial_fit"):
+            clone(estimator_class().fit(X, y)).predict(X)
+
+    def test_pipeline_and_grid_search(self, estimator_class):
+        X, y = stream(estimator_class)
+        pipeline = make_pipeline(StandardScaler(), estimator_class(random_state=0))
+        name = f"{estimator_class.__name__.lower()}__gamma"
+        search = GridSearchCV(pipeline, {name: [1e-6, 0.5]}, cv=3).fit(X, y)
+        assert search.best_params_ == {name: 0.5}
+        assert search.score(X, y) > 0.7
+
+    @pytest.mark.parametrize("average", [False, True])
+    def test_pickle_and_joblib_continue_the_stream(self, estimator_class, average, tmp_path):
+        X, y = stream(estimator_class)
+        model = estimator_class(random_state=0, average=average, batch_size=3)
+        model.partial_fit(X[:100], y[:100])
+        model.learn_one(X[100], y[100])
+        joblib.dump(model, tmp_path / "model")
+        copies = [pickle.loads(pickle.dumps(model)), joblib.load(tmp_path / "model")]
+        expected = model.partial_fit(X[101:], y[101:]).fingerprint()
+        for copy in copies:
+            assert copy.partial_fit(X[101:], y[101:]).fingerprint() == expected
+
+    def test_pickle_holds_no_machine_code(self, estimator_class):
+        X, y = stream(estimator_class)
+        model = estimator_class().partial_fit(X, y)
+        before = len(pickle.dumps(model))
+        model.learn_one(X[0], y[0])
+        assert len(pickle.dumps(model)) < before + 2000
+
+    @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+    def test_data_frames_bring_feature_names(self, estimator_class, frame):
+        X, y = stream(estimator_class)
+        named = frame(dict(zip("abc", X.T, strict=True)))
+        model = estimator_class(random_state=0).partial_fit(named, y)
+        assert list(model.feature_names_in_) == ["a", "b", "c"]
+        plain = estimator_class(random_state=0).partial_fit(X, y)
+        assert np.array_equal(model.predict(named), plain.predict(X))
+        with pytest.raises(ValueError, match="feature names"):
+            model.partial_fit(named[["b", "a", "c"]], y)
+        damaged = X.copy()
+        damaged[5, 1] = np.nan
+        with pytest.raises(ValueError, match=r"row 5, column 1 \('b'\)"):
+            model.partial_fit(frame(dict(zip("abc", damaged.T, strict=True))), y)
+
+    def test_target_as_series(self, estimator_class):
+        X, y = stream(estimator_class)
+        expected = estimator_class(random_state=0).partial_fit(X, y).fingerprint()
+        for series in (pd.Series(y), pl.Series(y), y.tolist()):
+            assert estimator_class(random_state=0).partial_fit(X, series).fingerprint() == expected
+
+    def test_memory_layout_does_not_matter(self, estimator_class, tmp_path):
+        X, y = stream(estimator_class)
+        X = X.astype(np.float32).astype(np.float64)
+        expected = estimator_class(random_state=0).partial_fit(X, y).fingerprint()
+        wide, long = np.zeros((len(X), 6)), np.zeros((2 * len(X), 3))
+        wide[:, ::2], long[::-2] = X, X
+        np.save(tmp_path / "X.npy", X)
+        locked, locked_y = X.copy(), y.copy()
+        locked.flags.writeable = locked_y.flags.writeable = False
+        layouts = {
+            "float32": X.astype(np.float32),
+            "list": X.tolist(),
+            "object": X.astype(object),
+            "big endian": X.astype(">f8"),
+            "Fortran": np.asfortranarray(X),
+            "columns of a wider array": wide[:, ::2],
+            "rows backwards": long[::-2],
+            "read-only": locked,
+            "memory map": np.load(tmp_path / "X.npy", mmap_mode="r"),
+        }
+        compilations = len(core.single_pass.signatures) if COMPILED else 0
+        for name, layout in layouts.items():
+            model = estimator_class(random_state=0).partial_fit(layout[:50], y[:50])
+            model.partial_fit(layout[50:], locked_y[50:])
+            assert model.fingerprint() == expected, name
+            assert np.array_equal(model.predict(layout), model.predict(X)), name
+        if COMPILED:
+            assert len(core.single_pass.signatures) == compilations
+
+    def test_sparse_layout_does_not_matter(self, estimator_class):
+        X, y = stream(estimator_class)
+        canonical = csr_array(X)
+        expected = estimator_class(random_state=0).partial_fit(canonical, y).fingerprint()
+        rows, columns = X.nonzero()
+        values = X[rows, columns]
+        doubled = [np.concatenate([part, part])[::-1] for part in (rows, columns, 0.5 * values)]
+        coo = coo_array((doubled[2], (doubled[0], doubled[1])), shape=X.shape)
+        order = np.argsort(doubled[0], kind="stable")
+        counts = np.bincount(doubled[0], minlength=len(X))
+        messy = csr_array(
+            (doubled[2][order], doubled[1][order], np.append(0, np.cumsum(counts))), shape=X.shape
+        )
+        assert not messy.has_canonical_format
+        wide_indices = canonical.copy()
+        wide_indices.indices = wide_indices.indices.astype(np.int64)
+        wide_indices.indptr = wide_indices.indptr.astype(np.int64)
+        for form in (coo, messy, canonical.tocsc(), wide_indices):
+            model = estimator_class(random_state=0).partial_fit(form, y)
+            assert model.fingerprint() == expected
+        dense = estimator_class(random_state=0).partial_fit(X, y)
+        assert np.allclose(model._evaluate(X), dense._evaluate(X), atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "labels", [[3, -7], ["yes", "no"], [True, False], [2.0, 1.0], ["yes", "no", "perhaps"]]
+)
+@pytest.mark.parametrize("as_objects", [False, True])
+def test_labels_come_back_as_they_were_given(labels, as_objects):
+    X, y = stream(POLKClassifier, classes=len(labels))
+    given = np.array(labels, dtype=object if as_objects else None)[y]
+    model = POLKClassifier(random_state=0).partial_fit(X, given)
+    assert list(model.classes_) == sorted(labels)
+    assert set(model.predict(X)) <= set(labels)
+    assert model.score(X, given) > 0.7
+    assert model.predict(X).dtype == given.dtype
