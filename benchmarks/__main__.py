@@ -22,9 +22,8 @@ USUAL = ("comparison", "calls", "sparse")
 def main() -> None:
     """Run the benchmarks named on the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument(
-        "names", nargs="*", help=f"of {', '.join(BENCHMARKS)}; default: {', '.join(USUAL)}"
-    )
+    names, usual = ", ".join(BENCHMARKS), ", ".join(USUAL)
+    parser.add_argument("names", nargs="*", help=f"of {names}; default: {usual}")
     chosen = parser.parse_args().names or USUAL
     unknown = [name for name in chosen if name not in BENCHMARKS]
     if unknown:

@@ -102,10 +102,20 @@ def streams() -> None:
     )
 
 
-#: Label, settings, and what changes before which epoch.
+#: Label, settings, epochs.
 MNIST_RUNS: list[tuple[str, dict[str, Any], int]] = [
-    ("accurate", {"eta0": 24.0, "epsilon": 2.0}, 1),
-    ("small", {"eta0": 24.0, "epsilon": 3.0}, 1),
+    ("plain, accurate", {"gamma": 1 / 32, "eta0": 24.0, "epsilon": 2.0}, 1),
+    ("plain, small", {"gamma": 1 / 32, "eta0": 24.0, "epsilon": 3.0}, 1),
+    (
+        "averaged, at most 300",
+        {"gamma": 1 / 32, "eta0": 64.0, "epsilon": 3.0, "max_points": 300, "average": True},
+        1,
+    ),
+    (
+        "averaged, at most 1086",
+        {"gamma": 1 / 50, "eta0": 64.0, "epsilon": 2.0, "max_points": 1086, "average": True},
+        4,
+    ),
 ]
 
 
@@ -123,7 +133,7 @@ def mnist() -> None:
     def rows() -> Iterator[tuple[Any, ...]]:
         for label, settings, epochs in MNIST_RUNS:
             model = POLKClassifier(
-                gamma=1 / 32, batch_size=32, random_state=0, **{"max_points": None, **settings}
+                batch_size=32, random_state=0, **{"max_points": None, **settings}
             )
             rng = np.random.default_rng(0)
             for epoch in range(1, epochs + 1):
@@ -132,11 +142,11 @@ def mnist() -> None:
                 model.partial_fit(X[order], y[order], classes=np.arange(10)).flush()
                 seconds = time.perf_counter() - start
                 error = 100 * (1 - model.score(X_test, y_test))
-                text = ", ".join(f"{key} {value}" for key, value in settings.items())
+                text = ", ".join(f"{key} {value:.4g}" for key, value in settings.items())
                 yield label, epoch, error, model.model_order_, seconds, model.residual_, text
 
     show(
-        "MNIST, gamma 1/32, mini-batch 32",
+        "MNIST, hinge, mini-batch 32, all cores",
         ["run", "epoch", "test error %", "points", "seconds", "residual", "settings"],
         rows(),
     )

@@ -69,6 +69,16 @@ def test_far_from_the_origin_no_digits_are_lost(name, width, sparse, count):
     assert values[0, 1] == 1.0
 
 
+@pytest.mark.parametrize("empty", [0, 1, 2, 3])
+def test_cancellation_with_features_that_the_sample_lacks(empty):
+    """A sparse sample's distance counts the points' other features, before and after its own."""
+    X = np.full((1, 4), 1e6)
+    X[0, empty] = 0.0
+    Z = X + np.array([[0.3, -0.2, 0.5, 0.4], [0.0, 0.0, 0.0, 0.0], [1.0, 0.1, -0.3, 0.2]])
+    values, _ = kernel_matrix(gaussian(0.7), X, Z, sparse=True)
+    assert close(values, naive.matrix(naive.gaussian(0.7), X, Z))
+
+
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "csr"])
 @pytest.mark.parametrize("width", [2, FEW_FEATURES + 4])
 @pytest.mark.parametrize("name", RADIAL)

@@ -85,12 +85,12 @@ exponentials = compiled(_exponentials, fastmath={"contract"})
 
 
 @inner
-def evaluate(program, work, n, stack):
+def evaluate(program, work, n, stack, first):
     """Run the program on the inner products and distances in ``work``, for ``n`` points.
 
-    The values end in ``stack[0, :n]``.
+    The values end in ``stack[first, :n]``; rows after it are used where the depth needs them.
     """
-    top = -1
+    top = first - 1
     for i in range(program.codes.shape[0]):
         code = program.codes[i]
         number = program.numbers[i, 0]
@@ -259,12 +259,13 @@ def squares_from_dots(rows, i, points, square_norms, x_square_norm, n, work):
     Cancellation would cost the kernel more digits than the Gram factor can do without: a
     stream far from the origin, or a near duplicate.
     """
-    cancelled = False
+    cancelled = 0.0  # a float: the count then vectorises
     for j in range(n):
         total = square_norms[j] + x_square_norm
-        work[SQUARES, j] = total - 2.0 * work[DOTS, j]
-        cancelled |= work[SQUARES, j] < CANCELLED * total
-    if cancelled:
+        square = total - 2.0 * work[DOTS, j]
+        work[SQUARES, j] = square
+        cancelled += 1.0 if square < CANCELLED * total else 0.0
+    if cancelled > 0.0:
         for j in range(n):
             if work[SQUARES, j] < CANCELLED * (square_norms[j] + x_square_norm):
                 work[SQUARES, j] = _exact_square(rows, i, points, j)
@@ -284,7 +285,8 @@ def kernel_rows(program, rows, first, count, points, square_norms, absolute_norm
     if product:
         multiply(rows.dense[first:], False, points, False, out, count, n, width, 1.0, 0.0)
     work = np.empty((3, n))
-    stack = np.empty((program.depth, n))
+    stack = np.empty((program.depth if program.depth > 1 else 0, n))
+    zero = np.int64(0)  # a literal would be compiled for separately
     for r in range(count):
         i = first + r
         square, absolute = row_norms(rows, i)
@@ -306,9 +308,12 @@ def kernel_rows(program, rows, first, count, points, square_norms, absolute_norm
             squares_from_dots(rows, i, points, square_norms, square, n, work)
         if program.needs_l1:
             row_l1(rows, i, points, absolute_norms, n, work)
-        evaluate(program, work, n, stack)
-        for j in range(n):
-            out[r, j] = stack[0, j]
+        if program.depth == 1:  # straight into the result
+            evaluate(program, work, n, out, r)
+        else:
+            evaluate(program, work, n, stack, zero)
+            for j in range(n):
+                out[r, j] = stack[0, j]
 
 
 @compiled

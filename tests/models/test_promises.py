@@ -1,0 +1,536 @@
+"""What the estimators promise whatever the input: see each section's first line."""
+
+import copy
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array, issparse
+from sklearn.base import clone
+
+from kernelstream import (
+    DivergenceError,
+    IllConditionedError,
+    Loss,
+    POLKClassifier,
+    POLKRegressor,
+)
+from kernelstream.core.state import STATUS
+from kernelstream.kernels import KERNEL_NAMES
+from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+from tests.models.tools import ESTIMATORS, FORMS, in_pieces, is_fitted, stream
+
+both = pytest.mark.parametrize("estimator_class", ESTIMATORS)
+REFUSALS = (DivergenceError, IllConditionedError, ValueError)
+
+# Bad input changes nothing: the error says where, the model is what it was.
+
+
+def put(value):
+    def damage(X, y):
+        X[500, 1] = value
+        return X, y
+
+    return damage
+
+
+def put_in_target(value):
+    def damage(X, y):
+        y = y.astype(object if value is None else float)
+        y[500] = value
+        return X, y
+
+    return damage
+
+
+PLACE = "row 500, column 1"
+DAMAGES = {
+    "NaN": (put(np.nan), f"NaN at {PLACE}.*Imputer"),
+    "infinity": (put(-np.inf), f"infinity at {PLACE}"),
+    "huge": (put(1e200), rf"too large, 1e\+200 at {PLACE}.*StandardScaler"),
+    "wider": (lambda X, y: (np.hstack([X, X]), y), "6 features.*expecting 3"),
+    "complex": (lambda X, y: (X + 1j, y), "[Cc]omplex"),
+    "one-dimensional": (lambda X, y: (X[:, 0], y), "2D array"),
+    "empty": (lambda X, y: (X[:0], y[:0]), "0 sample"),
+    "short y": (lambda X, y: (X, y[:-1]), r"1000, 999"),
+    "NaN in y": (put_in_target(np.nan), "(?i)nan at row 500"),
+    "infinity in y": (put_in_target(np.inf), "inf.* at row 500"),
+    "None in y": (put_in_target(None), "row 500|numbers"),
+    "y of two columns": (lambda X, y: (X, np.column_stack([y, y])), "1d array"),
+    "complex y": (lambda X, y: (X, y + 1j), "[Cc]omplex"),
+}
+DENSE_DAMAGES = {
+    "strings": (lambda X, y: (X.astype(str).astype(object) + "x", y), "could not convert|numeric"),
+    "objects": (lambda X, y: (np.full(X.shape, object()), y), "float|number"),
+}
+BAD_WEIGHTS = {"NaN": np.nan, "negative": -1.0, "infinity": np.inf}
+CASES = [(form, name) for form in FORMS for name in DAMAGES] + [
+    ("dense", name) for name in DENSE_DAMAGES
+]
+
+
+def assert_refused(model, call, match=None):
+    """The call fails; a fitted model is what it was, a new one is still new."""
+    before = model.fingerprint() if is_fitted(model) else None
+    with pytest.raises((ValueError, TypeError), match=match):
+        call(model)
+    assert before == (model.fingerprint() if is_fitted(model) else None)
+
+
+@both
+@pytest.mark.parametrize(("form", "name"), CASES)
+def test_bad_input_changes_nothing(estimator_class, form, name):
+    X, y = stream(estimator_class, n=1000)
+    damage, message = (DAMAGES | DENSE_DAMAGES)[name]
+    bad_X, bad_y = damage(X.copy(), y.copy())
+    if bad_X.ndim == 2 and bad_X.dtype != object:
+        bad_X = FORMS[form](bad_X)
+    model = estimator_class(random_state=0, batch_size=3).partial_fit(X[:100], y[:100])
+    assert_refused(model, lambda model: model.partial_fit(bad_X, bad_y), message)
+    if name == "wider":
+        return
+    assert_refused(model, lambda model: model.fit(bad_X, bad_y), message)
+    for call in ("fit", "partial_fit"):
+        assert_refused(estimator_class(), lambda model, c=call: getattr(model, c)(bad_X, bad_y))
+
+
+@both
+@pytest.mark.parametrize("name", ["NaN", "infinity", "huge", "wider", "complex"])
+def test_bad_input_is_not_predicted(estimator_class, name):
+    X, y = stream(estimator_class, n=1000)
+    damage, message = DAMAGES[name]
+    model = estimator_class().partial_fit(X, y)
+    for form in FORMS.values():
+        bad_X = form(damage(X.copy(), y)[0])
+        assert_refused(model, lambda model, X=bad_X: model.predict(X), message)
+
+
+@both
+@pytest.mark.parametrize("value", BAD_WEIGHTS.values(), ids=BAD_WEIGHTS)
+def test_bad_sample_weight_changes_nothing(estimator_class, value):
+    X, y = stream(estimator_class, n=1000)
+    weight = np.ones(1000)
+    weight[500] = value
+    model = estimator_class(random_state=0).partial_fit(X, y)
+    for new in (model, estimator_class()):
+        assert_refused(new, lambda m: m.partial_fit(X, y, sample_weight=weight), "row 500")
+        assert_refused(new, lambda m: m.partial_fit(X, y, sample_weight=weight[1:]), "shape")
+
+
+def test_an_unseen_class_changes_nothing_where_classes_are_fixed():
+    X, y = stream(POLKClassifier, n=1000)
+    model = POLKClassifier().partial_fit(X, y, classes=[0, 1])
+    y[500] = 7
+    assert_refused(model, lambda m: m.partial_fit(X, y), "label .*7.* at row 500")
+    assert_refused(model, lambda m: m.partial_fit(X, y, classes=[0, 1, 7]), "differ")
+    assert_refused(POLKClassifier(), lambda m: m.partial_fit(X, y, classes=[0, 1]), "at row 500")
+    assert_refused(POLKClassifier(), lambda m: m.partial_fit(X, y, classes=[0, np.nan]), "nan")
+    assert_refused(model, lambda m: m.partial_fit(X, y.astype(str)), "type")
+
+
+@both
+def test_what_only_the_kernel_or_the_memory_refuses_changes_nothing(estimator_class):
+    X, y = stream(estimator_class, n=100)
+    model = estimator_class(kernel="poly").partial_fit(X, y)
+    other = np.arange(100) % 4
+    for call in ("partial_fit", "fit"):
+        for new in (model, estimator_class(kernel="poly")):
+            assert_refused(new, lambda m, c=call: getattr(m, c)(X * 1e40, other), r"k\(x, x\)")
+    small = estimator_class(max_bytes=10)
+    assert_refused(small, lambda m: m.partial_fit(X, y), "max_bytes=10 .* at least")
+
+
+def test_bad_feature_names_change_nothing():
+    pd = pytest.importorskip("pandas")
+    X, y = stream(POLKClassifier)
+    frame = pd.DataFrame(X, columns=["a", 1, "c"])
+    assert_refused(POLKClassifier(), lambda model: model.partial_fit(frame, y), "names")
+
+
+@both
+def test_learn_one_refuses_bad_samples(estimator_class):
+    X, y = stream(estimator_class)
+    for parameters in ({}, {"batch_size": 3}, {"kernel": "linear"}):
+        model = estimator_class(**parameters).partial_fit(X, y)
+        model.learn_one(X[0], y[0])
+        for bad in (np.array([0.0, np.nan, 0.0]), np.array([np.inf, 0.0, 0.0]), X[0, :2],
+                    np.array([1e200, 0.0, 0.0])):  # fmt: skip
+            assert_refused(model, lambda m, x=bad: m.learn_one(x, y[0]))
+        assert_refused(model, lambda m: m.learn_one(X[0], np.nan))
+
+
+# Finite stays finite, or is refused.
+
+magnitudes = st.sampled_from([0.0, 1e-300, 1e-20, 1e-3, 1.0, 30.0, 1e4, 1e20, 1e50, 1e100, 1e150])
+steps = st.sampled_from([1e-3, 0.5, 10.0, 1e6, 1e100])
+
+
+@st.composite
+def wild_runs(draw):
+    regression = draw(st.booleans())
+    loss = draw(st.sampled_from(REGRESSION_LOSSES if regression else CLASSIFICATION_LOSSES))
+    parameters = {
+        "loss": loss,
+        "kernel": draw(st.sampled_from(sorted(KERNEL_NAMES))),
+        "gamma": draw(st.sampled_from(["auto", "scale", 1e-8, 1.0, 1e8])),
+        "eta0": draw(steps),
+        "alpha": 0.0,
+        "batch_size": draw(st.sampled_from([1, 4])),
+        "average": draw(st.sampled_from([False, True, 5])),
+        "epsilon": draw(st.sampled_from([None, 0.0, 1.0])),
+        "max_points": draw(st.sampled_from([1, 5, 40])),
+        "random_state": 0,
+    }
+    random = np.random.default_rng(draw(st.integers(0, 1000)))
+    n, features = 40, draw(st.integers(1, 3))
+    scales = [draw(magnitudes) for _ in range(features)]
+    spread = draw(st.sampled_from([0.0, 1.0, 20.0]))
+    sizes = np.clip(scales * 10.0 ** (spread * random.normal(size=(n, features))), 0.0, 1e150)
+    X = random.uniform(-1.0, 1.0, (n, features)) * sizes
+    X[random.integers(n, size=n // 4)] = X[0]
+    if regression:
+        y = random.uniform(-1.0, 1.0, n) * draw(magnitudes)
+    else:
+        y = random.integers(draw(st.sampled_from([1, 2, 4])), size=n)
+    weight = draw(st.sampled_from([None, 1e-150, 1e100, 1e150]))
+    return (POLKRegressor if regression else POLKClassifier), parameters, X, y, weight
+
+
+@given(wild_runs(), st.sampled_from(sorted(FORMS)))
+@settings(max_examples=400)
+def test_finite_stays_finite(run, form):
+    estimator_class, parameters, X, y, weight = run
+    model = estimator_class(**parameters)
+    weights = None if weight is None else np.full(len(y), weight)
+    try:
+        in_pieces(model, FORMS[form](X), y, 10, weights)
+    except REFUSALS:
+        if not is_fitted(model):
+            return
+    state = [model.dual_coef_, model.dictionary_, model.error_spent_]
+    assert all(np.isfinite(part).all() for part in state)
+    model.fingerprint()  # JSON without NaN: every number of the state is finite
+    for sample in X:  # one by one: a refused sample must not hide the others
+        try:
+            value = model._evaluate(sample[None])
+        except ValueError:
+            continue
+        assert np.isfinite(value).all()
+
+
+# Memory is a contract: the closed form of the docstring and the caps, after every call.
+
+
+def assert_within_contract(model):
+    p, outputs = model.n_features_in_, model._outputs * (2 if model.average else 1)
+    order, batch = model.model_order_, model.batch_size
+    capacity = 4 * max(16 + batch, order + batch)
+    waiting = (batch - 1) * (12 * p + 24) + 8
+    record = STATUS.itemsize
+    held = sum(array.nbytes for array in model._state) + _pending_bytes(model)
+    assert held == model.nbytes_
+    assert held <= 8 * capacity * (p + outputs + 3 + capacity) + record + waiting
+    if model.max_points is not None:
+        assert order <= model.max_points
+    if model.max_bytes is not None:
+        assert held <= model.max_bytes
+
+
+def _pending_bytes(model):
+    if model._pending is None:
+        return 0
+    rows, targets, weights = model._pending
+    return sum(part.nbytes for part in (*rows[:4], targets, weights))
+
+
+class _LeakyRegressor(POLKRegressor):
+    """Keeps room for the largest dictionary there might be."""
+
+    def _run(self, *samples):
+        super()._run(*samples)
+        self._state = self._state._replace(points=np.zeros((self.n_features_in_, 10_000)))
+
+
+def test_the_contract_notices_a_leak():
+    X, y = stream(POLKRegressor)
+    assert_within_contract(POLKRegressor().partial_fit(X, y))
+    with pytest.raises(AssertionError):
+        assert_within_contract(_LeakyRegressor().partial_fit(X, y))
+
+
+@given(data=st.data())
+@settings(max_examples=60)
+def test_memory_is_a_contract(data):
+    estimator_class = data.draw(st.sampled_from(ESTIMATORS))
+    features = data.draw(st.sampled_from([1, 3, 20]))
+    batch = data.draw(st.sampled_from([1, 2, 7, 32]))
+    model = estimator_class(
+        epsilon=data.draw(st.sampled_from([0.0, 0.05, 0.5])),
+        max_points=data.draw(st.sampled_from([None, 1, 10, 100])),
+        max_bytes=data.draw(st.sampled_from([None, 30_000, 100_000])),
+        average=data.draw(st.booleans()),
+        batch_size=batch,
+        random_state=0,
+    )
+    X, y = stream(estimator_class, n=300, features=features, classes=2)
+    if estimator_class is POLKClassifier:
+        y = y + np.arange(len(y)) // 40 * data.draw(st.sampled_from([0, 1]))  # a new one at times
+    form = FORMS[data.draw(st.sampled_from(sorted(FORMS)))]
+    first = 0
+    while first < len(y):
+        size = data.draw(st.sampled_from([1, 5, 50, 100]))
+        try:
+            model.partial_fit(form(X[first : first + size]), y[first : first + size])
+        except (ValueError, IllConditionedError) as refusal:
+            assert "max_bytes" in str(refusal) or "factorised" in str(refusal)
+            if not is_fitted(model):
+                return
+        assert_within_contract(model)
+        first += size
+
+
+@both
+def test_caps_can_be_lowered_on_the_way(estimator_class):
+    X, y = stream(estimator_class, n=300)
+    for n in range(20, 60):  # whatever the spare capacity is
+        model = estimator_class(epsilon=0.0, eta0=0.1).partial_fit(X[:n], y[:n])
+        model.set_params(max_points=10).partial_fit(X[n : n + 1], y[n : n + 1])
+        assert_within_contract(model)
+        model.set_params(max_bytes=3000).partial_fit(X[n : n + 1], y[n : n + 1])
+        assert_within_contract(model)
+
+
+@both
+def test_memory_is_given_back_after_learn_one(estimator_class):
+    X, y = stream(estimator_class, n=300)
+    model = estimator_class(epsilon=0.0, gamma=5.0).partial_fit(X, y)
+    assert model.model_order_ > 150
+    model.set_params(epsilon=50.0)
+    for x, target in zip(X[:5], y, strict=False):
+        model.learn_one(x, target)
+    assert model.model_order_ == 0
+    assert_within_contract(model)
+
+
+# The error budget is kept at every step, and error_spent_ is the true sum.
+
+
+def hilbert_distance(f, g):
+    """|f - g| with equal points added up first: no rounding where nothing changed."""
+    points, place = np.unique(np.vstack([f.points, g.points]), axis=0, return_inverse=True)
+    weights = np.zeros((len(points), f._columns.shape[1]))
+    np.add.at(weights, place.ravel(), np.vstack([f._columns, -g._columns]))
+    return np.sqrt(max(0.0, np.sum(weights * (f.kernel(points) @ weights))))
+
+
+@pytest.mark.parametrize(
+    ("estimator_class", "loss", "classes"),
+    [
+        (POLKClassifier, "hinge", 2),
+        (POLKClassifier, "log_loss", 3),
+        (POLKRegressor, "squared_error", 0),
+        (POLKRegressor, "huber", 0),
+    ],
+)
+@pytest.mark.parametrize("projection", ["greedy", "random"])
+@pytest.mark.parametrize("max_points", [None, 8])
+def test_error_budget_is_kept(estimator_class, loss, classes, projection, max_points):
+    X, y = stream(estimator_class, n=150, classes=max(classes, 1))
+    X[100:110] = X[:10]
+    eta, alpha, epsilon = 0.3, 0.01, 0.08
+    model = estimator_class(
+        loss, eta0=eta, alpha=alpha, epsilon=epsilon, projection=projection,
+        max_points=max_points, random_state=0,
+    )  # fmt: skip
+    known = {"classes": np.arange(classes)} if classes else {}
+    targets = 2.0 * y - 1.0 if classes == 2 else y
+    model.partial_fit(X[:1], y[:1], **known)
+    total, forced = model.error_spent_, model.n_forced_
+    for x, label, target in zip(X[1:, None], y[1:], targets[1:], strict=True):
+        before = model.expansion_
+        slope = Loss(loss).derivative(before(x), [target])
+        model.partial_fit(x, [label])
+        step = type(before)(before.kernel, x, -eta * slope)
+        error = hilbert_distance(model.expansion_, (1.0 - eta * alpha) * before + step)
+        total += error
+        if model.n_forced_ == forced:
+            assert error <= epsilon * (1.0 + 1e-6)
+        forced = model.n_forced_
+    assert model.error_spent_ == pytest.approx(total, rel=1e-6)
+    assert (forced > 0) == (max_points is not None)
+    assert total > 10 * epsilon  # there was something to check
+
+
+# Chunking does not matter; the same seed gives the same bits; no global random state.
+
+CHUNKING = {
+    "plain": {},
+    "batches of 5": {"batch_size": 5},
+    "batches of 32": {"batch_size": 32},
+    "average": {"average": True},
+    "fading average": {"average": 50},
+    "averaged batches": {"average": 50, "batch_size": 5},
+    "random projection": {"projection": "random"},
+    "cap": {"max_points": 9},
+    "cap on bytes": {"max_bytes": 6000, "batch_size": 5},
+    "sum of kernels": {"kernel": "poly", "degree": 2, "eta0": 0.01},
+    "schedule": {"learning_rate": "inverse_sqrt", "parsimony": "square"},
+}
+
+
+@both
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", CHUNKING)
+def test_chunking_does_not_matter(estimator_class, form, name):
+    X, y = stream(estimator_class, n=1009)
+    weight = np.random.default_rng(1).choice([0.0, 0.5, 1.0, 3.0], len(y))
+    if estimator_class is POLKClassifier:  # new classes appear, before and after the others
+        y[300:] += 3 * (np.arange(709) % 5 == 0)
+        y[703:] -= 4 * (np.arange(306) % 3 == 0)
+    X = FORMS[form](X)
+    for sample_weight in (None, weight):
+        prints = {
+            in_pieces(
+                estimator_class(random_state=0, **CHUNKING[name]), X, y, size, sample_weight
+            ).fingerprint()
+            for size in (1, 7, 1000)
+        }
+        assert len(prints) == 1
+
+
+@both
+def test_gamma_scale_is_frozen_by_the_first_call(estimator_class):
+    X, y = stream(estimator_class)
+    model = estimator_class(gamma="scale").partial_fit(X[:100], y[:100])
+    assert model.kernel_.gamma == pytest.approx(1.0 / (3.0 * X[:100].var()))
+    assert model.partial_fit(5.0 * X, y).kernel_.gamma == pytest.approx(1.0 / (3.0 * X[:100].var()))
+
+
+@both
+@pytest.mark.parametrize("projection", ["greedy", "random"])
+def test_same_seed_same_bits(estimator_class, projection):
+    X, y = stream(estimator_class)
+
+    def learn(seed):
+        return estimator_class(random_state=seed, projection=projection).fit(X, y)
+
+    assert learn(3).fingerprint() == learn(3).fingerprint()
+    assert not np.array_equal(learn(3).dual_coef_, learn(4).dual_coef_)
+
+
+@both
+def test_global_random_state_is_neither_used_nor_changed(estimator_class):
+    X, y = stream(estimator_class)
+    weights = []
+    before = np.random.get_state()  # noqa: NPY002
+    try:
+        for seed in (0, 1):
+            np.random.seed(seed)  # noqa: NPY002
+            expected = np.random.get_state()[1].copy()  # noqa: NPY002
+            estimator_class(projection="random").fit(X, y)
+            weights.append(estimator_class(random_state=0).fit(X, y).dual_coef_)
+            _, now, position, *_ = np.random.get_state()  # noqa: NPY002
+            assert np.array_equal(now, expected)
+            assert position == 624
+    finally:
+        np.random.set_state(before)  # noqa: NPY002
+    assert np.array_equal(*weights)
+
+
+# Input is never modified or kept; predicting and saving change nothing; copies are independent.
+
+
+def arrays_of(X):
+    return [X.data, X.indices, X.indptr] if issparse(X) else [X]
+
+
+@both
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("batch_size", [1, 7])
+def test_input_is_neither_modified_nor_kept(estimator_class, form, batch_size):
+    X, y = stream(estimator_class)
+    X, weight = FORMS[form](X), np.linspace(0.0, 1.0, len(y))
+    given = [*arrays_of(X), y, weight]
+    originals = [array.copy() for array in given]
+    model = estimator_class(batch_size=batch_size, random_state=0)
+    model.partial_fit(X, y, sample_weight=weight)
+    model.predict(X)
+    estimator_class().fit(X, y, sample_weight=weight)
+    for array, original in zip(given, originals, strict=True):
+        assert np.array_equal(array, original)
+    kept = list(model._state)
+    if model._pending is not None:
+        kept += [*model._pending[0][:4], *model._pending[1:]]
+    assert not any(np.shares_memory(a, b) for a in given for b in kept)
+    before = model.fingerprint()
+    for array in given:
+        array[...] = 0
+    assert model.fingerprint() == before
+
+
+@both
+def test_a_matrix_with_duplicates_is_not_tidied_up(estimator_class):
+    X = csr_array((np.ones(4), np.array([2, 0, 0, 1]), np.array([0, 3, 4])), shape=(2, 3))
+    estimator_class().partial_fit(X, [0, 1]).predict(X)
+    assert X.indices.tolist() == [2, 0, 0, 1]
+    assert X.data.tolist() == [1.0] * 4
+
+
+@both
+@pytest.mark.parametrize("batch_size", [1, 7])
+def test_looking_changes_nothing(estimator_class, batch_size, tmp_path):
+    X, y = stream(estimator_class)
+    model = estimator_class(batch_size=batch_size, average=True).partial_fit(X, y)
+    before = model.fingerprint()
+    model.predict(X)
+    model.score(X, y)
+    model.save(tmp_path / "model")
+    model.expansion_.compress(max_points=2)
+    for name in ("dictionary_", "dual_coef_"):
+        getattr(model, name)[...] = 0.0
+    assert model.residual_ < 1e-6
+    assert repr(model)
+    assert model.fingerprint() == before
+
+
+@both
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy])
+def test_copies_and_clones_are_independent(estimator_class, duplicate):
+    X, y = stream(estimator_class)
+    model = estimator_class(random_state=0, batch_size=7).partial_fit(X[:100], y[:100])
+    before = model.fingerprint()
+    twin = duplicate(model)
+    assert twin.fingerprint() == before
+    twin.partial_fit(X[100:], y[100:])
+    clone(model).partial_fit(X, y)
+    assert model.fingerprint() == before
+    model.partial_fit(X[100:], y[100:])
+    assert model.fingerprint() == twin.fingerprint()
+
+
+# Numerics are watched: the factor stays exact on streams that break a naive inverse.
+
+NASTY = {
+    "duplicates": lambda r: r.normal(size=(30, 2))[r.integers(30, size=1500)],
+    "nearly duplicates": lambda r: (
+        r.normal(size=(30, 2))[r.integers(30, size=1500)] + 1e-7 * r.normal(size=(1500, 2))
+    ),
+    "collinear": lambda r: r.normal(size=(1500, 1)) @ np.ones((1, 3)),
+    "constant": lambda r: np.ones((1500, 2)),
+    "badly scaled": lambda r: r.normal(size=(1500, 3)) * [1e-6, 1.0, 1e6],
+    "float32": lambda r: r.normal(size=(1500, 2)).astype(np.float32),
+    "offset": lambda r: 1e4 + r.normal(size=(1500, 2)),
+}
+
+
+@both
+@pytest.mark.parametrize("name", NASTY)
+@pytest.mark.parametrize("batch_size", [1, 16])
+def test_factor_stays_exact(estimator_class, name, batch_size):
+    random = np.random.default_rng(0)
+    X = NASTY[name](random)
+    y = (np.sin(X[:, 0]) > 0.0).astype(int)
+    model = estimator_class(epsilon=1e-4, max_points=100, batch_size=batch_size).partial_fit(X, y)
+    assert model.residual_ < 1e-6
+    assert np.isfinite(model.dual_coef_).all()
