@@ -86,6 +86,9 @@ class Kernel:
         )  # fmt: skip
         return np.array([core.self_value(self.program, square) for square in norms[:, 0]])
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "program"}
+
     def to_config(self) -> dict[str, Any]:
         """Plain data that :func:`kernel_from_config` turns back into this kernel."""
         config: dict[str, Any] = {"name": type(self).__name__}

@@ -20,7 +20,7 @@ def dense_rows(X: np.ndarray) -> Rows:
     return Rows(X, _NO_DATA, _NO_INDICES, _NO_INDPTR, False)
 
 
-def _plain(array: Any, dtype: Any) -> np.ndarray:
+def plain_array(array: Any, dtype: Any) -> np.ndarray:
     """The array as the compiled loops are compiled for: contiguous, aligned, not read-only.
 
     The loops never write to their input, so a read-only one (a memory map, joblib) is passed
@@ -51,16 +51,16 @@ def as_rows(X: Any) -> Rows:
                 f"expected real numbers with one row per sample, got {array.dtype} of shape "
                 f"{array.shape}"
             )
-        return dense_rows(_plain(array, np.float64))
+        return dense_rows(plain_array(array, np.float64))
     matrix = csr_array(X)
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
     return Rows(
         np.empty((0, matrix.shape[1])),
-        _plain(matrix.data, np.float64),
-        _plain(matrix.indices, np.int32),
-        _plain(matrix.indptr, np.int64),
+        plain_array(matrix.data, np.float64),
+        plain_array(matrix.indices, np.int32),
+        plain_array(matrix.indptr, np.int64),
         True,
     )
 

@@ -246,9 +246,10 @@ def test_random_settings_equal_the_twin(
     seed, batch, outputs, budget, most, regularisation, averaging
 ):
     X, labels = stream(20, outputs, seed=seed)
-    # The logistic loss has no two equal derivatives, so no two removals cost the same.
+    # Unequal weights: two points with the same coefficient would cost the same, a tie.
+    weights = np.random.default_rng(seed).uniform(0.5, 1.5, 20)
     compare(
-        X, labels, loss="log_loss", outputs=outputs, batch=batch, budget_number=budget, most=most,
+        X, labels, weights=weights, loss="log_loss", outputs=outputs, batch=batch, budget_number=budget, most=most,
         regularisation=regularisation, averaging=averaging,
     )  # fmt: skip
 

@@ -1,24 +1,27 @@
 """The estimators as scikit-learn and the libraries around it use them."""
 
+import os
 import pickle
+import warnings
 
 import joblib
+import numba
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 from scipy.sparse import coo_array, csr_array
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelstream import Loss, POLKClassifier, POLKRegressor
-from kernelstream.core import polk as core
+from kernelstream.core import kernel
 from kernelstream.kernels import Gaussian, Linear
-from tests.core.tools import COMPILED
+from kernelstream.models import polk
 from tests.models.tools import ESTIMATORS, stream
 
 STOCHASTIC = "weight 2 is one step twice as long, not two steps: the sequence of steps differs"
@@ -116,14 +119,52 @@ class TestEstimator:
             "read-only": locked,
             "memory map": np.load(tmp_path / "X.npy", mmap_mode="r"),
         }
-        compilations = len(core.single_pass.signatures) if COMPILED else 0
         for name, layout in layouts.items():
             model = estimator_class(random_state=0).partial_fit(layout[:50], y[:50])
             model.partial_fit(layout[50:], locked_y[50:])
             assert model.fingerprint() == expected, name
             assert np.array_equal(model.predict(layout), model.predict(X)), name
-        if COMPILED:
-            assert len(core.single_pass.signatures) == compilations
+
+    @pytest.mark.parametrize("batch_size", [1, 7])
+    def test_nothing_is_compiled_twice(self, estimator_class, batch_size, monkeypatch, tmp_path):
+        """Numba compiles anew for each combination of types, read-only ones included."""
+        seen = set()
+
+        def recorded(function):
+            def call(*arguments):
+                seen.add((function, *(numba.typeof(argument) for argument in arguments)))
+                return function(*arguments)
+
+            return call
+
+        monkeypatch.setattr(polk, "single_pass", recorded(polk.single_pass))
+        monkeypatch.setattr(polk, "batch_pass", recorded(polk.batch_pass))
+        monkeypatch.setattr(kernel, "kernel_rows", recorded(kernel.kernel_rows))
+
+        def types_of(change, sample_weight=None):
+            seen.clear()
+            model = estimator_class(random_state=0, batch_size=batch_size)
+            model.partial_fit(change(X[:52]), change(y[:52]), sample_weight=sample_weight)
+            joblib.dump(model, tmp_path / "model")
+            model = joblib.load(tmp_path / "model", mmap_mode="r")
+            model.partial_fit(change(X[52:]), change(y[52:])).predict(change(X))
+            return seen.copy()
+
+        def mapped(array):
+            path = tmp_path / f"{len(os.listdir(tmp_path))}.npy"
+            np.save(path, array)
+            return np.load(path, mmap_mode="r")
+
+        X, y = stream(estimator_class)
+        expected = types_of(np.array)
+        assert len(expected) >= 2  # learning and predicting
+        locked = mapped(np.ones(52))
+        for change in (mapped, pd.DataFrame, np.asfortranarray, np.ndarray.tolist):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DataConversionWarning)  # y as a frame
+                assert types_of(change, locked) == expected
+        sparse = types_of(lambda array: csr_array(array) if array.ndim == 2 else array)
+        assert sparse == expected
 
     def test_sparse_layout_does_not_matter(self, estimator_class):
         X, y = stream(estimator_class)
@@ -152,12 +193,17 @@ class TestEstimator:
 @pytest.mark.parametrize(
     "labels", [[3, -7], ["yes", "no"], [True, False], [2.0, 1.0], ["yes", "no", "perhaps"]]
 )
-@pytest.mark.parametrize("as_objects", [False, True])
-def test_labels_come_back_as_they_were_given(labels, as_objects):
+@pytest.mark.parametrize("form", [np.asarray, pd.Series, pl.Series, np.ndarray.tolist])
+def test_labels_come_back_as_they_were_given(labels, form):
     X, y = stream(POLKClassifier, classes=len(labels))
-    given = np.array(labels, dtype=object if as_objects else None)[y]
-    model = POLKClassifier(random_state=0).partial_fit(X, given)
+    given = np.array(labels)[y]
+    model = POLKClassifier(random_state=0).partial_fit(X, form(given))
     assert list(model.classes_) == sorted(labels)
     assert set(model.predict(X)) <= set(labels)
     assert model.score(X, given) > 0.7
-    assert model.predict(X).dtype == given.dtype
+
+
+def test_strings_as_objects():
+    X, y = stream(POLKClassifier)
+    model = POLKClassifier().partial_fit(X, np.array(["no", "yes"], dtype=object)[y])
+    assert model.predict(X).dtype == object

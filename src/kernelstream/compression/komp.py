@@ -12,7 +12,7 @@ from kernelstream.kernels import Kernel, kernel_matrix
 from kernelstream.rows import dense_rows
 
 #: A probed residual above this one leads to a factorisation from scratch.
-REBUILD_ABOVE = 1e-6
+REBUILD_ABOVE = 1e-4
 #: If it is still above this one, double precision cannot hold the factor.
 HOPELESS_ABOVE = 1e-3
 

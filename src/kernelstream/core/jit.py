@@ -36,6 +36,28 @@ def _private_cache() -> str:
     return tempfile.mkdtemp(prefix="kernelstream-numba-")
 
 
+def _discard_stale_cache() -> None:
+    """Delete cached machine code when any source in this folder has changed.
+
+    Numba compares only the file of the function itself; a constant or a callee in another
+    file may have changed all the same.
+    """
+    folder = Path(__file__).parent
+    cache = folder / "__pycache__"
+    stamp = cache / "core-sources"
+    found = [path.stat() for path in sorted(folder.glob("*.py"))]
+    sources = " ".join(f"{file.st_mtime_ns}-{file.st_size}" for file in found)
+    try:
+        if stamp.exists() and stamp.read_text() == sources:
+            return
+        for path in [*cache.glob("*.nbi"), *cache.glob("*.nbc")]:
+            path.unlink(missing_ok=True)
+        cache.mkdir(exist_ok=True)
+        stamp.write_text(sources)
+    except OSError:  # read-only: installed, and not edited
+        pass
+
+
 def compiled(function: Callable[..., Any], **options: Any) -> Any:
     """Compile ``function`` to machine code, cached on disk wherever that is possible.
 
@@ -55,3 +77,6 @@ def compiled(function: Callable[..., Any], **options: Any) -> Any:
 def inner(function: Callable[..., Any]) -> Any:
     """Compile ``function`` for calls from compiled code only: a fifth less time to compile."""
     return compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+_discard_stale_cache()

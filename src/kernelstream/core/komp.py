@@ -11,6 +11,7 @@ import numpy as np
 from kernelstream.core.blas import multiply
 from kernelstream.core.gram import (
     DEPENDENT,
+    SMALLEST_SELF_KERNEL,
     append_block,
     append_point,
     coordinates,
@@ -70,7 +71,7 @@ def find_cheapest(state, outputs):
     best, least = -1, np.inf
     for j in range(status.order):
         cost = removal_cost(state, j, outputs)
-        if cost < least:
+        if best < 0 or cost < least:
             best, least = j, cost
     status.cheapest = least
     return best
@@ -83,6 +84,7 @@ def _move(state, source, target, n):
         state.points[q, target] = state.points[q, source]
     state.square_norms[target] = state.square_norms[source]
     state.absolute_norms[target] = state.absolute_norms[source]
+    state.self_kernels[target] = state.self_kernels[source]
     state.diagonal[target] = state.diagonal[source]
     for c in range(state.weights.shape[1]):
         state.weights[target, c] = state.weights[source, c]
@@ -310,7 +312,7 @@ def stored_place(state, rows, i, square):
 
 
 @inner
-def store(state, n, rows, i, square, absolute):
+def store(state, n, rows, i, square, absolute, self_kernel):
     """Copy sample i into column n of the points."""
     if rows.sparse:
         for q in range(state.points.shape[0]):
@@ -322,6 +324,29 @@ def store(state, n, rows, i, square, absolute):
             state.points[q, n] = rows.dense[i, q]
     state.square_norms[n] = square
     state.absolute_norms[n] = absolute
+    state.self_kernels[n] = self_kernel
+
+
+@inner
+def _drop_dependent(state, outputs):
+    """Remove points that those taken in after them have come to span.
+
+    The distance of an old point to the span of the others is k(d, d) / (k(d, d) diag), and
+    it falls as points are added: bounded below like that of a new one, or the factor would
+    lose its digits. Returns the squared error, at scale 1.
+    """
+    status = state.status[0]
+    error = 0.0
+    while True:
+        worst, largest = -1, 1.0 / DEPENDENT
+        for j in range(status.order):
+            if state.diagonal[j] * state.self_kernels[j] > largest:
+                worst, largest = j, state.diagonal[j] * state.self_kernels[j]
+        if worst < 0:
+            return error
+        error += removal_cost(state, worst, outputs)
+        remove_point(state, worst, np.empty(status.order), np.empty(status.order))
+        status.dependent += 1
 
 
 @compiled
@@ -350,7 +375,7 @@ def take_in(state, rows, i, square, absolute, values, self_kernel, new, outputs,
     for c in range(columns):
         part = new[c] * new[c]
         energy += part if c < outputs else part / (status.scale * status.scale)
-    dependent = not delta > DEPENDENT * self_kernel
+    dependent = not delta > DEPENDENT * self_kernel or self_kernel < SMALLEST_SELF_KERNEL
     error = energy * max(delta, 0.0)
     skip = dependent
     if not dependent and error <= budget:
@@ -371,14 +396,15 @@ def take_in(state, rows, i, square, absolute, values, self_kernel, new, outputs,
         find_cheapest(state, outputs)
         return error
 
-    store(state, n, rows, i, square, absolute)
+    store(state, n, rows, i, square, absolute, self_kernel)
     for c in range(columns):
         state.weights[n, c] = new[c]
     append_point(state.factor, state.diagonal, n, a, delta)
     status.order = n + 1
     status.changes += 1
+    error = _drop_dependent(state, outputs)
     find_cheapest(state, outputs)
-    return 0.0
+    return error
 
 
 @compiled
@@ -443,7 +469,7 @@ def take_in_block(state, program, block, values, norms, new, q, outputs):
     )
     for i in range(accepted):
         r = order[i]
-        store(state, n + i, rows, r, norms[r, 0], norms[r, 1])
+        store(state, n + i, rows, r, norms[r, 0], norms[r, 1], self_values[r])
         for c in range(columns):
             state.weights[n + i, c] = new[r, c]
     status.order = n + accepted
@@ -462,8 +488,9 @@ def take_in_block(state, program, block, values, norms, new, q, outputs):
                 cross += gram[i, k] * new[order[k], c]
             part = weight * cross
             error += part if c < outputs else part / (status.scale * status.scale)
+    error = max(error, 0.0) + _drop_dependent(state, outputs)
     find_cheapest(state, outputs)
-    return max(error, 0.0)
+    return error
 
 
 @compiled

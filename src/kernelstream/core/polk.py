@@ -8,6 +8,7 @@ from kernelstream.core.blas import multiply
 from kernelstream.core.jit import compiled, inner
 from kernelstream.core.kernel import Program, Rows, kernel_rows, self_value
 from kernelstream.core.komp import (
+    GREEDY,
     prune,
     prune_block,
     renormalise,
@@ -23,8 +24,8 @@ DONE, FULL, DIVERGED, PROBE, UNUSABLE = range(5)
 
 #: Changes of the factor between two probes of its residual.
 PROBE_EVERY = 512
-#: Coefficients beyond this size count as divergence: their squares must stay finite.
-LARGEST_WEIGHT = 1e140
+#: Coefficients beyond this size count as divergence: their squares, and sums of those, must stay finite.
+LARGEST_WEIGHT = 1e70
 #: A sample with a larger squared norm, or none at all (NaN), is not usable.
 LARGEST_SQUARE_NORM = 1e306
 #: Folded into the weights before it underflows.
@@ -143,7 +144,7 @@ def _step_batch(state, settings, program, rows, first, count, labels, weights):
 
 @compiled
 def single_pass(
-    points, square_norms, absolute_norms, state_weights, factor, diagonal, status,
+    points, square_norms, absolute_norms, self_kernels, state_weights, factor, diagonal, status,
     loss, loss_number, regularisation, schedule, initial_step, decay, budget, budget_number,
     most, batch, averaging, horizon, projection, outputs,
     codes, numbers, needs_dots, needs_squares, needs_l1, depth,
@@ -162,7 +163,9 @@ def single_pass(
         Why it stopped, and the first sample that was not consumed. ``FULL``: give the state
         a larger capacity and call again. ``PROBE``: check the factor's residual and call again.
     """
-    state = State(points, square_norms, absolute_norms, state_weights, factor, diagonal, status)
+    state = State(
+        points, square_norms, absolute_norms, self_kernels, state_weights, factor, diagonal, status
+    )
     settings = Settings(
         loss, loss_number, regularisation, schedule, initial_step, decay, budget, budget_number,
         most, batch, averaging, horizon, projection, outputs,
@@ -219,7 +222,7 @@ def single_pass(
             record.taken += 1
             error = take_in(
                 state, rows, i, norms[0, 0], norms[0, 1], values, self_value(program, norms[0, 0]),
-                new, outputs, allowed / (scale * scale),
+                new, outputs, allowed / (scale * scale) if projection == GREEDY else -1.0,
             ) * (scale * scale)  # fmt: skip
         prune(state, outputs, error, allowed, most, projection)
         record.steps += 1
@@ -231,7 +234,7 @@ def single_pass(
 
 @compiled
 def batch_pass(
-    points, square_norms, absolute_norms, state_weights, factor, diagonal, status,
+    points, square_norms, absolute_norms, self_kernels, state_weights, factor, diagonal, status,
     loss, loss_number, regularisation, schedule, initial_step, decay, budget, budget_number,
     most, batch, averaging, horizon, projection, outputs,
     codes, numbers, needs_dots, needs_squares, needs_l1, depth,
@@ -239,7 +242,9 @@ def batch_pass(
     labels, sample_weights, first,
 ):  # fmt: skip
     """The same as :func:`single_pass` in steps of ``batch`` samples; the last may be smaller."""
-    state = State(points, square_norms, absolute_norms, state_weights, factor, diagonal, status)
+    state = State(
+        points, square_norms, absolute_norms, self_kernels, state_weights, factor, diagonal, status
+    )
     settings = Settings(
         loss, loss_number, regularisation, schedule, initial_step, decay, budget, budget_number,
         most, batch, averaging, horizon, projection, outputs,

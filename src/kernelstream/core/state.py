@@ -43,6 +43,7 @@ class State(NamedTuple):
     points: np.ndarray  # (p, capacity) float64, feature-major: column j is d_j
     square_norms: np.ndarray  # (capacity,) float64, |d_j|^2
     absolute_norms: np.ndarray  # (capacity,) float64, |d_j|_1
+    self_kernels: np.ndarray  # (capacity,) float64, k(d_j, d_j)
     weights: np.ndarray  # (capacity, outputs) float64; with averaging twice as many columns
     factor: np.ndarray  # (capacity, capacity) float64, S with inverse(K) = S S^T
     diagonal: np.ndarray  # (capacity,) float64, squared row norms of S: diag of inverse(K)
@@ -65,13 +66,13 @@ class State(NamedTuple):
 
 
 def state_bytes(capacity: int, features: int, columns: int) -> int:
-    """Bytes of a state in closed form: 8 (capacity (p + C + 3 + capacity)) + the record."""
-    return 8 * capacity * (features + columns + 3 + capacity) + STATUS.itemsize
+    """Bytes of a state in closed form: 8 capacity (p + C + 4 + capacity) + the record."""
+    return 8 * capacity * (features + columns + 4 + capacity) + STATUS.itemsize
 
 
 def largest_capacity(limit: int, features: int, columns: int) -> int:
     """The largest capacity whose state stays within ``limit`` bytes (0 if none does)."""
-    half = (features + columns + 3) / 2.0
+    half = (features + columns + 4) / 2.0
     room = max(0.0, (limit - STATUS.itemsize) / 8.0)
     guess = int((half * half + room) ** 0.5 - half) + 2
     while guess > 0 and state_bytes(guess, features, columns) > limit:
@@ -102,6 +103,7 @@ def resize(state: State, capacity: int, columns: int | None = None) -> State:
     new.points[:, :n] = state.points[:, :n]
     new.square_norms[:n] = state.square_norms[:n]
     new.absolute_norms[:n] = state.absolute_norms[:n]
+    new.self_kernels[:n] = state.self_kernels[:n]
     kept = min(columns, old_columns)
     new.weights[:n, :kept] = state.weights[:n, :kept]
     new.factor[:n, :n] = state.factor[:n, :n]
@@ -119,6 +121,7 @@ def pack(state: State) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         "factor": np.ascontiguousarray(state.factor[:n, :n]),
         "square_norms": state.square_norms[:n].copy(),
         "absolute_norms": state.absolute_norms[:n].copy(),
+        "self_kernels": state.self_kernels[:n].copy(),
         "diagonal": state.diagonal[:n].copy(),
     }
     return arrays, {name: state.status[0][name].item() for name in _KEPT}
@@ -131,7 +134,7 @@ def unpack(arrays: dict[str, np.ndarray], status: dict[str, Any]) -> State:
         raise ValueError("the state's arrays or numbers are not those of a kernel expansion")
     features, n = points.shape
     expected = {"weights": (n, weights.shape[1]), "factor": (n, n)}
-    for name in ("points", "weights", "factor", "square_norms", "absolute_norms", "diagonal"):
+    for name in State._fields[:-1]:
         array = arrays[name]
         shape = expected.get(name, points.shape if name == "points" else (n,))
         if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
@@ -142,7 +145,7 @@ def unpack(arrays: dict[str, np.ndarray], status: dict[str, Any]) -> State:
     state.points[:, :n] = points
     state.weights[:n] = weights
     state.factor[:n, :n] = arrays["factor"]
-    for name in ("square_norms", "absolute_norms", "diagonal"):
+    for name in ("square_norms", "absolute_norms", "self_kernels", "diagonal"):
         getattr(state, name)[:n] = arrays[name]
     for name, value in status.items():
         state.status[0][name] = value
@@ -154,6 +157,7 @@ def _arrays(features: int, columns: int, capacity: int) -> State:
         points=np.zeros((features, capacity)),
         square_norms=np.zeros(capacity),
         absolute_norms=np.zeros(capacity),
+        self_kernels=np.zeros(capacity),
         weights=np.zeros((capacity, columns)),
         factor=np.zeros((capacity, capacity)),
         diagonal=np.zeros(capacity),

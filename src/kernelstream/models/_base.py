@@ -90,6 +90,14 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_call": None}  # no compiled function in a pickle
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if hasattr(self, "_state"):  # joblib may have mapped the arrays read-only
+            self._state = State(*(np.array(part) for part in self._state))
+        if getattr(self, "_pending", None) is not None:
+            rows, targets, weights = self._pending
+            self._pending = _copy(rows), np.array(targets), np.array(weights)
+
     def __copy__(self) -> Self:
         """Arrays of its own: learning changes them in place."""
         return copy.deepcopy(self)
@@ -543,16 +551,34 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         if classes is None and not hasattr(self, "classes_"):
             raise ValueError("predict_then_learn needs classes= on the first call")
         said: list[Any] = []
-        self._consume(
-            X, y, classes, sample_weight,
-            lambda *samples: said.append(self._labels(self._foretell(*samples))),
-        )  # fmt: skip
-        return np.concatenate(said)
+        surprises: list[tuple[int, Any]] = []
+
+        def learn(*samples: Any) -> None:
+            said.append(self._labels(self._foretell(*samples)))
+
+        def meet(sample: Rows) -> None:
+            place = sum(len(part) for part in said)
+            surprises.append((place, self._labels(self._values(sample))[0]))
+
+        self._consume(X, y, classes, sample_weight, learn, meet)
+        labels = np.concatenate(said)
+        for place, label in surprises:
+            labels[place] = label
+        return labels
 
     def _consume(
-        self, X: Any, y: Any, classes: Any, sample_weight: Any, learn: Callable[..., None]
+        self,
+        X: Any,
+        y: Any,
+        classes: Any,
+        sample_weight: Any,
+        learn: Callable[..., None],
+        meet: Callable[[Rows], None] = lambda sample: None,
     ) -> None:
-        """Check everything, then hand the samples to ``learn`` in order, between new classes."""
+        """Check everything, then hand the samples to ``learn`` in order, between new classes.
+
+        ``meet`` gets the first sample of each new class while the class is not known yet.
+        """
         self._check_parameters()
         new = not hasattr(self, "_state")
         rows = check.check_rows(self, X, new=new)
@@ -582,6 +608,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         edges = [*(row for row, _ in arrivals), len(labels)]
         for number, (first, end) in enumerate(itertools.pairwise([0, *edges])):
             if number:
+                meet(_slice(rows, first, first + 1))
                 self._add_class(arrivals[number - 1][1])
             if first < end:
                 targets = np.searchsorted(self.classes_, labels[first:end]).astype(np.float64)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from kernelstream.core.kernel import Rows, first_bad_entry, self_value
 from kernelstream.kernels import Kernel
-from kernelstream.rows import LARGEST_ENTRY, as_rows, count_rows
+from kernelstream.rows import LARGEST_ENTRY, as_rows, count_rows, plain_array
 
 #: Larger values k(x, x) are refused.
 LARGEST_SELF_KERNEL = 1e100
@@ -126,7 +126,7 @@ def check_numbers(y: Any, n: int) -> NDArray[np.float64]:
     if targets.dtype.kind == "c":
         raise ValueError("Complex data not supported: y must hold real numbers")
     try:
-        targets = np.ascontiguousarray(targets, dtype=np.float64)
+        targets = plain_array(targets, np.float64)
     except (TypeError, ValueError):
         raise ValueError("y must hold numbers; for class labels use a classifier") from None
     _check_length(targets, n)
@@ -147,7 +147,7 @@ def check_sample_weight(
     """Weights per sample, finite and not negative, ``some`` not zero; None if all are 1."""
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    weights = plain_array(sample_weight, np.float64)
     if weights.ndim == 0:
         weights = np.full(n, float(weights))
     if weights.shape != (n,):

@@ -70,7 +70,7 @@ _ATTRIBUTES = """
     n_seen_ : int
         Samples consumed.
     nbytes_ : int
-        Bytes held, at most 8 c (p + C + 3 + c) plus a record and the unfinished batch, where
+        Bytes held, at most 8 c (p + C + 4 + c) plus a record and the unfinished batch, where
         the capacity c is at most 4 max(16 + batch_size, M + batch_size) and C counts the
         outputs (twice with ``average``).
     error_spent_ : float
