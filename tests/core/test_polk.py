@@ -249,8 +249,8 @@ def test_random_settings_equal_the_twin(
     # Unequal weights: two points with the same coefficient would cost the same, a tie.
     weights = np.random.default_rng(seed).uniform(0.5, 1.5, 20)
     compare(
-        X, labels, weights=weights, loss="log_loss", outputs=outputs, batch=batch, budget_number=budget, most=most,
-        regularisation=regularisation, averaging=averaging,
+        X, labels, weights=weights, loss="log_loss", outputs=outputs, batch=batch, most=most,
+        budget_number=budget, regularisation=regularisation, averaging=averaging,
     )  # fmt: skip
 
 

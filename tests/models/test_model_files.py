@@ -29,7 +29,7 @@ both = pytest.mark.parametrize("estimator_class", ESTIMATORS)
 def test_round_trip(estimator_class, form, average, tmp_path):
     X, y = stream(estimator_class, classes=3)
     X = FORMS[form](X)
-    model = estimator_class(batch_size=7, average=average, random_state=np.random.RandomState(0))  # noqa: NPY002
+    model = estimator_class(batch_size=7, average=average, random_state=np.random.RandomState(0))
     model.partial_fit(X, y).save(tmp_path / "model")
     again = estimator_class.load(tmp_path / "model")
     assert again.fingerprint() == model.fingerprint()
@@ -217,7 +217,9 @@ def refuse(path):
 def crafted():
     """The parts of a model with three classes and an unfinished batch."""
     X, y = stream(POLKClassifier, n=46, features=2, classes=3)
-    model = POLKClassifier(batch_size=5, random_state=0).partial_fit(X, np.array(["a", "b", "c"])[y])
+    model = POLKClassifier(batch_size=5, random_state=0).partial_fit(
+        X, np.array(["a", "b", "c"])[y]
+    )
     return model._document
 
 

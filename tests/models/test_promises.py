@@ -278,8 +278,7 @@ def test_memory_is_a_contract(data):
         size = data.draw(st.sampled_from([1, 5, 50, 100]))
         try:
             model.partial_fit(form(X[first : first + size]), y[first : first + size])
-        except (ValueError, IllConditionedError) as refusal:
-            assert "max_bytes" in str(refusal) or "factorised" in str(refusal)
+        except (ValueError, IllConditionedError):
             if not is_fitted(model):
                 return
         assert_within_contract(model)
@@ -533,11 +532,10 @@ def test_factor_stays_exact(estimator_class, name, batch_size):
     assert np.isfinite(model.dual_coef_).all()
 
 
-@pytest.mark.xfail(reason="nobody looks at the factor before its 512th change", strict=True)
 def test_a_factor_without_digits_is_refused():
     random = np.random.default_rng(0)
     X, y = random.normal(size=(500, 3)), random.normal(size=500)
-    model = POLKRegressor(epsilon=0.0)  # condition number 3e15
+    model = POLKRegressor(epsilon=0.0)  # all points: condition number 3e15
     try:
         model.partial_fit(X, y)
     except IllConditionedError:

@@ -11,10 +11,14 @@ from kernelstream.errors import IllConditionedError
 from kernelstream.kernels import Kernel, kernel_matrix
 from kernelstream.rows import dense_rows
 
-#: A probed residual above this one leads to a factorisation from scratch.
-REBUILD_ABOVE = 1e-4
-#: If it is still above this one, double precision cannot hold the factor.
+#: A probed residual above this one leads to a factorisation from scratch ...
+REBUILD_ABOVE = 1e-6
+#: ... unless even a fresh factor is hardly better.
+WORTHWHILE = 10.0
+#: If a fresh factor is above this one, double precision cannot hold it.
 HOPELESS_ABOVE = 1e-3
+#: Columns of the residual looked at in a probe.
+PROBED = 4
 
 
 def compress(
@@ -60,23 +64,19 @@ def compress(
 def residual(state: State, kernel: Kernel) -> float:
     """max |S S^T K - I| over all stored points: 0 for a perfect factor."""
     n = state.order
-    if n == 0:
-        return 0.0
-    gram = _gram_columns(state, kernel, np.arange(n))
-    factor = state.factor[:n, :n]
-    return float(np.abs(factor @ (factor.T @ gram) - np.eye(n)).max())
+    return _column_residual(state, kernel, np.arange(n)) if n else 0.0
 
 
 def watch(state: State, kernel: Kernel, outputs: int) -> None:
-    """Probe one column of the residual; rebuild the factor where it has lost its digits."""
+    """Probe some columns of the residual; rebuild the factor where it has lost digits."""
     status = state.status[0]
     status["changes"] = 0
     status["residual"] = _probe(state, kernel)
-    if status["residual"] <= REBUILD_ABOVE:
+    if status["residual"] <= max(REBUILD_ABOVE, WORTHWHILE * status["floor"]):
         return
     unit = status["scale"]
     status["error_spent"] += unit * np.sqrt(core.rebuild(state, kernel.program, outputs))
-    status["residual"] = residual(state, kernel)
+    status["residual"] = status["floor"] = residual(state, kernel)
     if not status["residual"] <= HOPELESS_ABOVE:
         raise IllConditionedError(
             f"The kernel matrix of the {state.order} stored points cannot be factorised "
@@ -86,15 +86,19 @@ def watch(state: State, kernel: Kernel, outputs: int) -> None:
 
 
 def _probe(state: State, kernel: Kernel) -> float:
-    """One column of the residual, drawn with the state's own random numbers."""
+    """A few columns of the residual, drawn with the state's own random numbers."""
     n = state.order
     if n == 0:
         return 0.0
-    j = core.random_below(state.status[0], n)
-    factor = state.factor[:n, :n]
-    column = factor @ (factor.T @ _gram_columns(state, kernel, np.array([j])))
-    column[j] -= 1.0
-    return float(np.abs(column).max())
+    drawn = [core.random_below(state.status[0], n) for _ in range(PROBED)]
+    return _column_residual(state, kernel, np.array(drawn))
+
+
+def _column_residual(state: State, kernel: Kernel, chosen: NDArray[np.int64]) -> float:
+    factor = state.factor[: state.order, : state.order]
+    columns = factor @ (factor.T @ _gram_columns(state, kernel, chosen))
+    columns[chosen, np.arange(len(chosen))] -= 1.0
+    return float(np.abs(columns).max())
 
 
 def _gram_columns(state: State, kernel: Kernel, chosen: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -328,6 +328,13 @@ def store(state, n, rows, i, square, absolute, self_kernel):
 
 
 @inner
+def _wear(delta, self_kernel):
+    """How many ordinary changes an append counts for: the closer to the span, the more the
+    factor's errors are amplified, and the sooner it is probed."""
+    return 1 + int(min(1e3, 1e-5 * self_kernel / delta))
+
+
+@inner
 def _drop_dependent(state, outputs):
     """Remove points that those taken in after them have come to span.
 
@@ -401,7 +408,7 @@ def take_in(state, rows, i, square, absolute, values, self_kernel, new, outputs,
         state.weights[n, c] = new[c]
     append_point(state.factor, state.diagonal, n, a, delta)
     status.order = n + 1
-    status.changes += 1
+    status.changes += _wear(delta, self_kernel)
     error = _drop_dependent(state, outputs)
     find_cheapest(state, outputs)
     return error
@@ -473,7 +480,8 @@ def take_in_block(state, program, block, values, norms, new, q, outputs):
         for c in range(columns):
             state.weights[n + i, c] = new[r, c]
     status.order = n + accepted
-    status.changes += accepted
+    for i in range(accepted):
+        status.changes += _wear(gram[i, i] * gram[i, i], self_values[order[i]])
 
     error = 0.0
     status.dependent += fresh - accepted

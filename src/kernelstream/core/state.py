@@ -23,8 +23,9 @@ STATUS = np.dtype(
             ("removed", "i8"),  # points removed
             ("forced", "i8"),  # ... of them beyond the error budget, because of the cap
             ("dependent", "i8"),  # samples that lay in the span of the points
-            ("changes", "i8"),  # appends and removals since the last residual probe
+            ("changes", "i8"),  # appends (some count for more) and removals since the last probe
             ("residual", "f8"),  # the last probe of max |S S^T K - I|
+            ("floor", "f8"),  # the same right after the last factorisation from scratch
             ("rebuilds", "i8"),  # factorisations from scratch
             ("random", "u8"),  # state of the random numbers
         ],

@@ -43,7 +43,7 @@ from kernelstream.expansion import KernelExpansion, expand
 from kernelstream.kernels import Kernel, kernel_from_config, make_kernel
 from kernelstream.losses import Loss, make_loss
 from kernelstream.models import _validation as check
-from kernelstream.rows import as_rows, count_rows, dense_rows
+from kernelstream.rows import LARGEST_ENTRY, as_rows, count_rows, dense_rows
 
 #: Samples handed to the compiled pass at once when ``fit`` reorders them.
 _FIT_BLOCK = 4096
@@ -60,6 +60,9 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
     _foretold: NDArray[np.float64] | None = None  # room for predictions, see _foretell
+    _state: State  # absent until something was learned
+    _call: Any = None  # what learn_one calls, see _prepare_call
+    _pending: tuple[Rows, NDArray[np.float64], NDArray[np.float64]] | None = None
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -94,7 +97,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         super().__setstate__(state)
         if hasattr(self, "_state"):  # joblib may have mapped the arrays read-only
             self._state = State(*(np.array(part) for part in self._state))
-        if getattr(self, "_pending", None) is not None:
+        if self._pending is not None:
             rows, targets, weights = self._pending
             self._pending = _copy(rows), np.array(targets), np.array(weights)
 
@@ -149,7 +152,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         capacity = min(SMALLEST_CAPACITY + self.batch_size, self._capacity_limit(features))
         seed = int(_random(self.random_state).randint(np.iinfo(np.int32).max))
         self._state = allocate(features, self._columns, capacity, seed)
-        self._pending: tuple[Any, NDArray[np.float64], NDArray[np.float64]] | None = None
+        self._pending = None
         self._call = None
 
     def _first_gamma(self, rows: Rows) -> float:
@@ -481,7 +484,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         if state.weights.shape[1] != model._columns:
             raise ValueError("the number of outputs contradicts the weights")
         largest = max(np.abs(state.points).max(initial=0.0), np.abs(state.weights).max(initial=0.0))
-        if largest > check.LARGEST_ENTRY:
+        if largest > LARGEST_ENTRY:
             raise ValueError("the points or the weights are too large")
         limit = model._capacity_limit(model.n_features_in_)
         capacity = max(state.order, min(state.order + SMALLEST_CAPACITY, limit))
@@ -600,10 +603,9 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
                 self._start(X, rows)
             check.check_kernel_range(self.kernel_, rows)
             self._capacity_limit(self.n_features_in_, _outputs_for(len(known) + len(arrivals)))
-        if not new:
-            if known is not self.classes_:
-                for label in np.setdiff1d(known, self.classes_):
-                    self._add_class(label)
+        if not new and known is not self.classes_:
+            for label in np.setdiff1d(known, self.classes_):
+                self._add_class(label)
         # A new class adds its output exactly when its first sample comes, in any chunking.
         edges = [*(row for row, _ in arrivals), len(labels)]
         for number, (first, end) in enumerate(itertools.pairwise([0, *edges])):
@@ -762,7 +764,7 @@ class KernelRegressor(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         if not hasattr(self, "_state"):
             self.partial_fit(np.asarray(x)[None], [y])
             return
-        if not abs(y) <= check.LARGEST_ENTRY:
+        if not abs(y) <= LARGEST_ENTRY:
             raise ValueError(f"learn_one: the target must be a finite number, got {y}")
         self._learn_one(x, float(y))
 
@@ -835,12 +837,12 @@ def _arrivals(labels: Any, known: NDArray[Any], fixed: bool) -> list[tuple[int, 
         places = np.minimum(known.searchsorted(labels), len(known) - 1)
         if (known[places] == labels).all():
             return []
-    if len(known) and (known.dtype.kind in "US") != (labels.dtype.kind in "US"):
-        if "O" not in (known.dtype.kind, labels.dtype.kind):
-            raise ValueError(
-                f"y holds labels of type {labels.dtype}, but the classes so far are of type "
-                f"{known.dtype}"
-            )
+    kinds = known.dtype.kind + labels.dtype.kind
+    if len(known) and "O" not in kinds and kinds.count("U") == 1:
+        raise ValueError(
+            f"y holds labels of type {labels.dtype}, but the classes so far are of type "
+            f"{known.dtype}"
+        )
     found, first = np.unique(labels, return_index=True)
     unknown = ~np.isin(found, known)
     if fixed and unknown.any():
@@ -912,8 +914,8 @@ def _unplain(value: Any) -> Any:
 
 
 def _restore_pending(note: dict[str, Any], arrays: dict[str, Any], model: Any) -> Any:
-    parts = [arrays[f"pending_{name}"] for name in ("dense", "data", "indices", "indptr")]
-    rows = Rows(*parts, bool(note["sparse"]))
+    parts = {name: arrays[f"pending_{name}"] for name in ("dense", "data", "indices", "indptr")}
+    rows = Rows(**parts, sparse=bool(note["sparse"]))
     targets, weights = arrays["pending_targets"], arrays["pending_weights"]
     if rows.sparse:
         matrix = _matrix(rows)
@@ -926,7 +928,7 @@ def _restore_pending(note: dict[str, Any], arrays: dict[str, Any], model: Any) -
     if rows.dense.shape[1] != model.n_features_in_ or shapes != {len(targets)} or not numbers:
         raise ValueError("the unfinished batch contradicts the model")
     finite = np.isfinite(targets).all() and np.isfinite(weights).all() and (weights >= 0.0).all()
-    if not finite or first_bad_entry(rows, check.LARGEST_ENTRY)[0] >= 0:
+    if not finite or first_bad_entry(rows, LARGEST_ENTRY)[0] >= 0:
         raise ValueError("the unfinished batch is not finite")
     if hasattr(model, "classes_") and not np.isin(targets, np.arange(len(model.classes_))).all():
         raise ValueError("the unfinished batch holds unknown classes")
