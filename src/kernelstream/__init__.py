@@ -5,7 +5,7 @@ from kernelstream.errors import DivergenceError, IllConditionedError
 from kernelstream.expansion import KernelExpansion
 from kernelstream.losses import Loss
 from kernelstream.models import POLKClassifier, POLKRegressor
-from kernelstream.models._base import load
+from kernelstream.models._files import load
 from kernelstream.storage import ModelFileError
 from kernelstream.streams import make_multidist, make_regression_outliers
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array, issparse, vstack
 
 from kernelstream.core.kernel import Rows, first_bad_entry
 
@@ -77,3 +77,44 @@ def as_finite_rows(X: Any) -> Rows:
 def count_rows(rows: Rows) -> int:
     """How many samples there are."""
     return len(rows.indptr) - 1 if rows.sparse else len(rows.dense)
+
+
+def slice_rows(rows: Rows, first: int, end: int) -> Rows:
+    """Consecutive samples, without a copy."""
+    if rows.sparse:
+        return rows._replace(indptr=rows.indptr[first : end + 1])
+    return rows._replace(dense=rows.dense[first:end])
+
+
+def take_rows(rows: Rows, chosen: np.ndarray) -> Rows:
+    """Some samples, by mask or by index."""
+    if rows.sparse:
+        return as_rows(
+            rows_matrix(rows)[np.flatnonzero(chosen) if chosen.dtype == bool else chosen]
+        )
+    return dense_rows(rows.dense[chosen])
+
+
+def copy_rows(rows: Rows) -> Rows:
+    """The samples in arrays of their own, without those before and after."""
+    return as_rows(rows_matrix(rows).copy()) if rows.sparse else dense_rows(rows.dense.copy())
+
+
+def stack_rows(upper: Rows, lower: Rows) -> Rows:
+    """Samples of both, in the form of the lower."""
+    if not upper.sparse and not lower.sparse:
+        return dense_rows(np.concatenate([upper.dense, lower.dense]))
+    both = [rows_matrix(rows) for rows in (upper, lower)]
+    stacked = vstack(both, format="csr")
+    return as_rows(stacked if lower.sparse else stacked.toarray())
+
+
+def rows_matrix(rows: Rows) -> Any:
+    """The samples as a CSR array."""
+    if not rows.sparse:
+        return csr_array(rows.dense)
+    first, end = rows.indptr[0], rows.indptr[-1]
+    return csr_array(
+        (rows.data[first:end], rows.indices[first:end], rows.indptr - first),
+        shape=(count_rows(rows), rows.dense.shape[1]),
+    )

@@ -62,7 +62,7 @@ def compress(
 
 
 def residual(state: State, kernel: Kernel) -> float:
-    """max |S S^T K - I| over all stored points: 0 for a perfect factor."""
+    """max |S S^T K - I| over all stored points, K scaled to a unit diagonal: 0 if perfect."""
     n = state.order
     return _column_residual(state, kernel, np.arange(n)) if n else 0.0
 
@@ -98,7 +98,8 @@ def _column_residual(state: State, kernel: Kernel, chosen: NDArray[np.int64]) ->
     factor = state.factor[: state.order, : state.order]
     columns = factor @ (factor.T @ _gram_columns(state, kernel, chosen))
     columns[chosen, np.arange(len(chosen))] -= 1.0
-    return float(np.abs(columns).max())
+    size = np.sqrt(state.self_kernels[: state.order])  # as if all k(d, d) were 1
+    return float(np.abs(columns * size[:, None] / size[chosen]).max())
 
 
 def _gram_columns(state: State, kernel: Kernel, chosen: NDArray[np.int64]) -> NDArray[np.float64]:

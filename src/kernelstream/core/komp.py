@@ -186,7 +186,7 @@ def _prune_blocked(state, outputs, error, budget, most, expected):
         r = 0
         planned = error
         while r < BLOCK and r < n:
-            j = np.argmin(costs)
+            j = int(np.argmin(costs))
             within = planned + costs[j] <= budget
             if not within and n - r <= most:
                 break

@@ -84,9 +84,9 @@ def _regression_slope(code, number, residual):
     if code == SQUARED_ERROR:
         return residual
     if code == ABSOLUTE_ERROR:
-        return float((residual > 0.0) - (residual < 0.0))
+        return 1.0 if residual > 0.0 else (-1.0 if residual < 0.0 else 0.0)
     if code == EPSILON_INSENSITIVE:
-        return float((residual > number) - (residual < -number))
+        return 1.0 if residual > number else (-1.0 if residual < -number else 0.0)
     if code == HUBER:
         return min(max(residual, -number), number)
     if residual > 0.0:

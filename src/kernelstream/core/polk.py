@@ -24,7 +24,7 @@ DONE, FULL, DIVERGED, PROBE, UNUSABLE = range(5)
 
 #: Changes of the factor between two probes of its residual.
 PROBE_EVERY = 512
-#: Coefficients beyond this size count as divergence: their squares, and sums of those, must stay finite.
+#: Larger coefficients count as divergence: sums of their squares must stay finite.
 LARGEST_WEIGHT = 1e70
 #: A sample with a larger squared norm, or none at all (NaN), is not usable.
 LARGEST_SQUARE_NORM = 1e306
@@ -71,7 +71,7 @@ def _average(state, settings):
             gap = state.weights[j, c] * status.scale - state.weights[j, outputs + c]
             state.weights[j, outputs + c] += gap * share
     # |(f, avg)| of a point shrinks by at most sqrt(2) share: a bound saves looking again.
-    status.cheapest *= max(0.0, 1.0 - 1.4143 * share) ** 2
+    status.cheapest = status.cheapest * (1.0 - 1.4143 * share) ** 2 if share < 0.7 else 0.0
     return share
 
 

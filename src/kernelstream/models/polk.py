@@ -15,7 +15,9 @@ from kernelstream.core.komp import GREEDY, RANDOM
 from kernelstream.core.polk import batch_pass, single_pass
 from kernelstream.kernels import KERNEL_NAMES, Kernel
 from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, Loss, make_loss
-from kernelstream.models._base import KernelClassifier, KernelEstimator, KernelRegressor
+from kernelstream.models._base import KernelEstimator
+from kernelstream.models._classifier import KernelClassifier
+from kernelstream.models._regressor import KernelRegressor
 from kernelstream.schedules import STEP_NAMES, ErrorBudget, StepSize
 
 _PARAMETERS = """

@@ -1,0 +1,248 @@
+"""Classes as outputs, new ones at any time."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+
+from kernelstream.core.kernel import Rows
+from kernelstream.models import _validation as check
+from kernelstream.models._base import KernelEstimator, as_before_on_error, learn_epochs
+from kernelstream.rows import (
+    count_rows,
+    slice_rows,
+)
+
+
+class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
+    """Classes as outputs: one for two classes, one per class for more."""
+
+    @property
+    def _outputs(self) -> int:
+        return _outputs_for(len(self.classes_))
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from scratch, ``n_epochs`` times over the samples.
+
+        Parameters
+        ----------
+        X : (n, p) array, CSR matrix or data frame
+        y : (n,) labels
+        sample_weight : (n,) array, optional
+            Not negative. Multiplies the sample's gradient; 0 leaves the sample out.
+        """
+        with as_before_on_error(self):
+            self._check_parameters(anew=True)
+            rows = check.check_rows(self, X, new=True)
+            labels = check.check_labels(y, count_rows(rows))
+            weights = check.check_sample_weight(sample_weight, len(labels), some=True)
+            self.classes_, targets = np.unique(labels, return_inverse=True)
+            self._fixed_classes = False
+            self._start(X, rows)
+        learn_epochs(self, rows, targets.astype(np.float64), weights)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from the next samples of the stream, in order.
+
+        Any chunking of the same samples gives the same model, bit for bit (with
+        ``gamma="scale"`` the first chunk decides gamma). If anything is wrong with the input
+        the model stays as it was.
+
+        Parameters
+        ----------
+        X : (n, p) array, CSR matrix or data frame
+        y : (n,) labels
+        classes : array, optional
+            All classes there will be; a label outside them is then an error. Without it a
+            new class may appear at any time and adds an output.
+        sample_weight : (n,) array, optional
+            Not negative. Multiplies the sample's gradient; 0 leaves the sample out.
+        """
+        self._consume(X, y, classes, sample_weight, self._learn)
+        return self
+
+    def predict_then_learn(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> NDArray[Any]:
+        """Predict each sample, then learn from it: :meth:`partial_fit` that also says what it
+        thought.
+
+        Returns the predicted labels, each made by the model as it was just before that
+        sample (with ``batch_size`` > 1: before that sample's batch). The first call needs
+        ``classes``, or a model that has learned something.
+        """
+        if classes is None and not hasattr(self, "classes_"):
+            raise ValueError("predict_then_learn needs classes= on the first call")
+        said: list[Any] = []
+        surprises: list[tuple[int, Any]] = []
+
+        def learn(*samples: Any) -> None:
+            said.append(self._labels(self._foretell(*samples)))
+
+        def meet(sample: Rows) -> None:
+            place = sum(len(part) for part in said)
+            surprises.append((place, self._labels(self._values(sample))[0]))
+
+        self._consume(X, y, classes, sample_weight, learn, meet)
+        labels = np.concatenate(said)
+        for place, label in surprises:
+            labels[place] = label
+        return labels
+
+    def _consume(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any,
+        sample_weight: Any,
+        learn: Callable[..., None],
+        meet: Callable[[Rows], None] = lambda sample: None,
+    ) -> None:
+        """Check everything, then hand the samples to ``learn`` in order, between new classes.
+
+        ``meet`` gets the first sample of each new class while the class is not known yet.
+        """
+        self._check_parameters()
+        new = not hasattr(self, "_state")
+        rows = check.check_rows(self, X, new=new)
+        labels = check.check_labels(y, count_rows(rows))
+        weights = check.check_sample_weight(sample_weight, len(labels))
+        known = self.classes_ if not new else np.array([], dtype=labels.dtype)
+        fixed = not new and self._fixed_classes
+        if classes is not None:
+            given = np.unique(check.check_labels(classes, len(classes), "classes"))
+            if fixed and not np.array_equal(given, known):
+                raise ValueError(f"classes={given!r} differ from those of earlier calls, {known!r}")
+            known = np.union1d(known, given) if len(known) else given
+            fixed = True
+        arrivals = _arrivals(labels, known, fixed)
+        with as_before_on_error(self):
+            self._fixed_classes = fixed
+            if new:
+                self.classes_ = known
+                self._start(X, rows)
+            check.check_kernel_range(self.kernel_, rows)
+            self._capacity_limit(self.n_features_in_, _outputs_for(len(known) + len(arrivals)))
+        if not new and known is not self.classes_:
+            for label in np.setdiff1d(known, self.classes_):
+                self._add_class(label)
+        # A new class adds its output exactly when its first sample comes, in any chunking.
+        edges = [*(row for row, _ in arrivals), len(labels)]
+        for number, (first, end) in enumerate(itertools.pairwise([0, *edges])):
+            if number:
+                meet(slice_rows(rows, first, first + 1))
+                self._add_class(arrivals[number - 1][1])
+            if first < end:
+                targets = np.searchsorted(self.classes_, labels[first:end]).astype(np.float64)
+                part = None if weights is None else weights[first:end]
+                learn(slice_rows(rows, first, end), targets, part)
+
+    def learn_one(self, x: NDArray[np.float64], y: Any) -> None:
+        """Learn from one sample, without scikit-learn's validation.
+
+        ``x`` is a 1-D array of finite numbers. A batch is kept waiting as in ``partial_fit``.
+        """
+        if getattr(self, "_call", None) is None:
+            self._places = {
+                label: float(place)
+                for place, label in enumerate(getattr(self, "classes_", np.empty(0)).tolist())
+            }
+        place = self._places.get(y)
+        if place is None:  # the first sample, or a new class
+            self.partial_fit(np.asarray(x)[None], [y])
+        else:
+            self._learn_one(x, place)
+
+    def _add_class(self, label: Any) -> None:
+        """Room for one more class; what was learned about the others stays."""
+        place = int(np.searchsorted(self.classes_, label))
+        before, average = len(self.classes_), bool(self.average)
+        self.classes_ = np.insert(
+            self.classes_.astype(np.result_type(self.classes_, np.asarray(label))), place, label
+        )
+        state, outputs = self._state, _outputs_for(before)
+        parts = [state.weights[:, :outputs]]
+        if average:
+            parts.append(state.weights[:, outputs:])
+        if before == 2:  # f becomes (-f/2, f/2): the margin between the two is what it was
+            parts = [np.concatenate([-0.5 * part, 0.5 * part], axis=1) for part in parts]
+        if before >= 2:
+            parts = [np.insert(part, place, 0.0, axis=1) for part in parts]
+        elif before == 1 and place == 0:  # the class so far becomes the positive one
+            parts = [-part for part in parts]
+        weights = np.ascontiguousarray(np.concatenate(parts, axis=1))
+        self._state = state._replace(weights=weights)
+        self._state.status[0]["cheapest"] = 0.0
+        self._shrink(self._capacity_limit(self.n_features_in_))
+        if self._pending is not None:
+            targets = self._pending[1]
+            targets[targets >= place] += 1.0
+        self._call = None
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """The function's values: (n,) for two classes, positive for the second; else (n, C)."""
+        values = self._evaluate(X)
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most likely class of each sample."""
+        return self._labels(self._evaluate(X))
+
+    def _labels(self, values: NDArray[np.float64]) -> NDArray[Any]:
+        if len(self.classes_) == 1:
+            return np.repeat(self.classes_, len(values))
+        if values.shape[1] == 1:
+            return self.classes_[(values[:, 0] > 0.0).astype(int)]
+        return self.classes_[np.argmax(values, axis=1)]
+
+    def _extra_header(self) -> dict[str, Any]:
+        kind = self.classes_.dtype.kind
+        return {
+            "classes": self.classes_.tolist(),
+            "dtype": kind if kind in "OU" else self.classes_.dtype.str,
+            "fixed": self._fixed_classes,
+        }
+
+    def _restore_extra(self, header: dict[str, Any]) -> None:
+        labels, dtype = header["classes"], np.dtype(header["dtype"])
+        plain = all(isinstance(label, str | bool | int | float) for label in labels)
+        if not labels or not plain or dtype.kind not in "biufUO" or dtype.itemsize > 16:
+            raise ValueError("the classes are not labels")
+        self.classes_ = np.array(labels, dtype=dtype)
+        if not np.array_equal(np.unique(self.classes_), self.classes_):
+            raise ValueError("the classes are not sorted, or not distinct")
+        self._fixed_classes = bool(header["fixed"])
+
+
+def _outputs_for(classes: int) -> int:
+    """One output tells two classes apart."""
+    return 1 if classes <= 2 else classes
+
+
+def _arrivals(labels: Any, known: NDArray[Any], fixed: bool) -> list[tuple[int, Any]]:
+    """Labels not known yet, with the row where each first appears, in that order."""
+    if len(known) and known.dtype == labels.dtype and known.dtype.kind in "iubU":
+        places = np.minimum(known.searchsorted(labels), len(known) - 1)
+        if (known[places] == labels).all():
+            return []
+    kinds = known.dtype.kind + labels.dtype.kind
+    if len(known) and "O" not in kinds and kinds.count("U") == 1:
+        raise ValueError(
+            f"y holds labels of type {labels.dtype}, but the classes so far are of type "
+            f"{known.dtype}"
+        )
+    found, first = np.unique(labels, return_index=True)
+    unknown = ~np.isin(found, known)
+    if fixed and unknown.any():
+        row = int(first[unknown].min())
+        raise ValueError(f"y contains the label {labels[row]!r} at row {row}, not in classes")
+    return sorted(
+        ((int(row), label) for row, label in zip(first[unknown], found[unknown], strict=True)),
+        key=lambda arrival: arrival[0],
+    )

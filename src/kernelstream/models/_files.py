@@ -1,0 +1,195 @@
+"""Model files: everything an estimator holds, as a JSON header and plain arrays."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelstream import storage
+from kernelstream._version import __version__
+from kernelstream.core.kernel import Rows, first_bad_entry
+from kernelstream.core.state import (
+    SMALLEST_CAPACITY,
+    State,
+    pack,
+    resize,
+    unpack,
+)
+from kernelstream.expansion import KernelExpansion
+from kernelstream.kernels import Kernel, kernel_from_config
+from kernelstream.losses import Loss, make_loss
+from kernelstream.rows import (
+    LARGEST_ENTRY,
+    as_rows,
+    count_rows,
+    rows_matrix,
+)
+
+#: Estimators by the name under which their files are marked.
+_KINDS: dict[str, type[SavedModel]] = {}
+
+
+class SavedModel:
+    """What makes an estimator a file and back."""
+
+    # Supplied by the estimator.
+    _state: State
+    _pending: Any
+    _call: Any
+    kernel_: Kernel
+    n_features_in_: int
+    get_params: Any
+    _fitted: Any
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if not cls.__name__.startswith("_"):
+            _KINDS[cls.__name__] = cls
+
+    def _document(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        state = self._fitted()
+        arrays, status = pack(state)
+        header: dict[str, Any] = {
+            "version": __version__,
+            "parameters": {name: _plain(value) for name, value in self.get_params().items()},
+            "kernel": self.kernel_.to_config(),
+            "features": self.n_features_in_,
+            "names": list(getattr(self, "feature_names_in_", [])) or None,
+            "status": status,
+            "pending": None,
+            **self._extra_header(),
+        }
+        if self._pending is not None:
+            rows, targets, weights = self._pending
+            header["pending"] = {"sparse": rows.sparse}
+            for name, part in rows._asdict().items():
+                if isinstance(part, np.ndarray):
+                    arrays[f"pending_{name}"] = part
+            arrays["pending_targets"], arrays["pending_weights"] = targets, weights
+        return header, arrays
+
+    def _extra_header(self) -> dict[str, Any]:
+        return {}
+
+    def _restore_extra(self, header: dict[str, Any]) -> None:
+        pass
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file: plain data, checksummed, replaced atomically."""
+        header, arrays = self._document()
+        storage.write(path, type(self).__name__, header, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a model written by :meth:`save`; learning goes on where it stopped."""
+        model = load(path)
+        if not isinstance(model, cls):
+            raise storage.ModelFileError(
+                f"{os.fspath(path)} holds a {type(model).__name__}, not a {cls.__name__}"
+            )
+        return model
+
+    def fingerprint(self) -> str:
+        """SHA-256 of everything the model holds: equal if and only if the models are."""
+        header, arrays = self._document()
+        return hashlib.sha256(storage.dumps(type(self).__name__, header, arrays)).hexdigest()
+
+    @classmethod
+    def _from_document(cls, document: storage.Document) -> Self:
+        header, arrays = document.header, document.arrays
+        parameters = {name: _unplain(value) for name, value in header["parameters"].items()}
+        model: Any = cls(**parameters)
+        model.kernel_ = kernel_from_config(header["kernel"])
+        state = unpack(arrays, header["status"])
+        if state.points.shape[0] != header["features"]:
+            raise ValueError("the number of features contradicts the points")
+        model.n_features_in_ = header["features"]
+        if header["names"] is not None:
+            if [type(name) for name in header["names"]] != [str] * model.n_features_in_:
+                raise ValueError("the names of the features are not names")
+            model.feature_names_in_ = np.array(header["names"], dtype=object)
+        model._restore_extra(header)
+        model._pending = None
+        if header["pending"]:
+            model._pending = _restore_pending(header["pending"], arrays, model)
+        model._check_parameters()
+        if state.weights.shape[1] != model._columns:
+            raise ValueError("the number of outputs contradicts the weights")
+        largest = max(np.abs(state.points).max(initial=0.0), np.abs(state.weights).max(initial=0.0))
+        if largest > LARGEST_ENTRY:
+            raise ValueError("the points or the weights are too large")
+        limit = model._capacity_limit(model.n_features_in_)
+        capacity = max(state.order, min(state.order + SMALLEST_CAPACITY, limit))
+        model._state = resize(state, capacity)
+        model._call = None
+        return model
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read any model or function that this package saved.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is not one of ours, or was damaged.
+    """
+    document = storage.read(path)
+    if document.kind == "KernelExpansion":
+        return KernelExpansion._from_document(document)
+    if document.kind not in _KINDS:
+        raise storage.ModelFileError(f"{os.fspath(path)} holds an unknown {document.kind!r:.80}")
+    try:
+        return _KINDS[document.kind]._from_document(document)
+    except (
+        KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError,
+    ) as error:  # fmt: skip
+        raise storage.ModelFileError(
+            f"{os.fspath(path)} is not a valid {document.kind}: {error}"
+        ) from error
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON can hold it."""
+    if isinstance(value, Kernel):
+        return {"kernel": value.to_config()}
+    if isinstance(value, Loss):
+        return {"loss": [value.name, value.number]}
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    return None  # a generator given as random_state: the file keeps no generator
+
+
+def _unplain(value: Any) -> Any:
+    if isinstance(value, dict):
+        if "kernel" in value:
+            return kernel_from_config(value["kernel"])
+        return make_loss(Loss(*value["loss"]))
+    return value
+
+
+def _restore_pending(note: dict[str, Any], arrays: dict[str, Any], model: Any) -> Any:
+    parts = {name: arrays[f"pending_{name}"] for name in ("dense", "data", "indices", "indptr")}
+    rows = Rows(**parts, sparse=bool(note["sparse"]))
+    targets, weights = arrays["pending_targets"], arrays["pending_weights"]
+    if rows.sparse:
+        matrix = rows_matrix(rows)
+        matrix.check_format(full_check=True)
+        rows = as_rows(matrix)
+    elif rows.dense.dtype != np.float64 or rows.dense.ndim != 2:
+        raise ValueError("the unfinished batch is not a matrix of numbers")
+    shapes = {count_rows(rows), *targets.shape, *weights.shape}
+    numbers = targets.dtype == weights.dtype == np.float64
+    if rows.dense.shape[1] != model.n_features_in_ or shapes != {len(targets)} or not numbers:
+        raise ValueError("the unfinished batch contradicts the model")
+    finite = np.isfinite(targets).all() and np.isfinite(weights).all() and (weights >= 0.0).all()
+    if not finite or first_bad_entry(rows, LARGEST_ENTRY)[0] >= 0:
+        raise ValueError("the unfinished batch is not finite")
+    if hasattr(model, "classes_") and not np.isin(targets, np.arange(len(model.classes_))).all():
+        raise ValueError("the unfinished batch holds unknown classes")
+    return rows, targets, weights

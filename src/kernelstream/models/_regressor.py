@@ -1,0 +1,96 @@
+"""A number as output."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+
+from kernelstream.core.kernel import Rows
+from kernelstream.models import _validation as check
+from kernelstream.models._base import KernelEstimator, as_before_on_error, learn_epochs
+from kernelstream.rows import (
+    LARGEST_ENTRY,
+    count_rows,
+)
+
+
+class KernelRegressor(RegressorMixin, KernelEstimator):  # type: ignore[misc]
+    """A number as output."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from scratch, ``n_epochs`` times over the samples.
+
+        Parameters
+        ----------
+        X : (n, p) array, CSR matrix or data frame
+        y : (n,) numbers
+        sample_weight : (n,) array, optional
+            Not negative. Multiplies the sample's gradient; 0 leaves the sample out.
+        """
+        with as_before_on_error(self):
+            self._check_parameters(anew=True)
+            rows = check.check_rows(self, X, new=True)
+            targets = check.check_numbers(y, count_rows(rows))
+            weights = check.check_sample_weight(sample_weight, len(targets), some=True)
+            self._start(X, rows)
+        learn_epochs(self, rows, targets, weights)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from the next samples of the stream, in order.
+
+        Any chunking of the same samples gives the same model, bit for bit (with
+        ``gamma="scale"`` the first chunk decides gamma). If anything is wrong with the input
+        the model stays as it was.
+
+        Parameters
+        ----------
+        X : (n, p) array, CSR matrix or data frame
+        y : (n,) numbers
+        sample_weight : (n,) array, optional
+            Not negative. Multiplies the sample's gradient; 0 leaves the sample out.
+        """
+        self._learn(*self._admit(X, y, sample_weight))
+        return self
+
+    def predict_then_learn(self, X: Any, y: Any, sample_weight: Any = None) -> NDArray[np.float64]:
+        """Predict each sample, then learn from it: :meth:`partial_fit` that also says what it
+        thought.
+
+        Returns the predictions, each made by the model as it was just before that sample
+        (with ``batch_size`` > 1: before that sample's batch).
+        """
+        return self._foretell(*self._admit(X, y, sample_weight))[:, 0]
+
+    def _admit(self, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, Any, Any]:
+        """Check everything; an empty state where there is none."""
+        self._check_parameters()
+        new = not hasattr(self, "_state")
+        rows = check.check_rows(self, X, new=new)
+        targets = check.check_numbers(y, count_rows(rows))
+        weights = check.check_sample_weight(sample_weight, len(targets))
+        if new:
+            with as_before_on_error(self):
+                self._start(X, rows)
+        else:
+            check.check_kernel_range(self.kernel_, rows)
+        return rows, targets, weights
+
+    def learn_one(self, x: NDArray[np.float64], y: float) -> None:
+        """Learn from one sample, without scikit-learn's validation.
+
+        ``x`` is a 1-D array of finite numbers, ``y`` a finite number.
+        """
+        if not hasattr(self, "_state"):
+            self.partial_fit(np.asarray(x)[None], [y])
+            return
+        if not abs(y) <= LARGEST_ENTRY:
+            raise ValueError(f"learn_one: the target must be a finite number, got {y}")
+        self._learn_one(x, float(y))
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """The predicted number for each sample."""
+        return self._evaluate(X)[:, 0]
