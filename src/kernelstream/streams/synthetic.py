@@ -42,8 +42,7 @@ def make_multidist(
     center_std : float, default=1.0
         Standard deviation of the means around the theta of their class.
     random_state : int, SeedSequence, Generator or None, default=None
-        An int gives the same mixture whatever the sizes: a longer stream begins with the
-        shorter one, and the test set stays. None draws a new mixture on every call.
+        An int gives the same mixture whatever the sizes. None draws a new one on every call.
 
     Returns
     -------
