@@ -20,9 +20,7 @@ OUTPUT = Path("demo-output")
 def main() -> None:
     """Run the demonstration."""
     X, y, X_test, y_test = make_multidist(100_000, n_test=10_000, random_state=6)
-    model = POLKClassifier(
-        loss="log_loss", gamma=1 / 1.2, eta0=4.0, epsilon=0.6, max_points=20, average=True
-    )
+    model = POLKClassifier(gamma=1 / 1.2, eta0=4.0, epsilon=0.6, max_points=20, average=True)
     print("Compiling (once per machine; cached afterwards) ...", flush=True)
     model.partial_fit(X[:10], y[:10], classes=range(5))
 
