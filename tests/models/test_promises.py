@@ -296,7 +296,6 @@ def test_caps_can_be_lowered_on_the_way(estimator_class):
         assert_within_contract(model)
 
 
-@pytest.mark.xfail(reason="learn_one keeps spare capacity until the factor is probed", strict=True)
 @both
 def test_memory_is_given_back_after_learn_one(estimator_class):
     X, y = stream(estimator_class, n=150)

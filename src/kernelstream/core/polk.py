@@ -17,10 +17,10 @@ from kernelstream.core.komp import (
 )
 from kernelstream.core.loss import FIRST_REGRESSION_LOSS, loss_derivative
 from kernelstream.core.schedule import error_budget, step_size
-from kernelstream.core.state import State
+from kernelstream.core.state import SMALLEST_CAPACITY, State
 
 #: Why the pass came back before all samples were consumed.
-DONE, FULL, DIVERGED, PROBE, UNUSABLE = range(5)
+DONE, FULL, DIVERGED, PROBE, UNUSABLE, ROOMY = range(6)
 
 #: Changes of the factor between two probes of its residual.
 PROBE_EVERY = 512
@@ -57,6 +57,13 @@ def _target(settings, label):
     if settings.outputs == 1 and settings.loss < FIRST_REGRESSION_LOSS:
         return 2.0 * label - 1.0
     return label
+
+
+@inner
+def _roomy(state, batch):
+    """``ROOMY`` when the order has fallen so far that the state should give memory back."""
+    needed = max(SMALLEST_CAPACITY, state.status[0].order) + batch
+    return ROOMY if state.diagonal.shape[0] > 4 * needed else DONE
 
 
 @inner
@@ -162,6 +169,7 @@ def single_pass(
     reason, next : int
         Why it stopped, and the first sample that was not consumed. ``FULL``: give the state
         a larger capacity and call again. ``PROBE``: check the factor's residual and call again.
+        ``ROOMY``: done, but the capacity is far larger than needed.
     """
     state = State(
         points, square_norms, absolute_norms, self_kernels, state_weights, factor, diagonal, status
@@ -229,7 +237,7 @@ def single_pass(
         record.seen += 1
         if scale < SMALLEST_SCALE:
             renormalise(state, outputs)
-    return DONE, labels.shape[0]
+    return _roomy(state, batch), labels.shape[0]
 
 
 @compiled
@@ -261,4 +269,4 @@ def batch_pass(
         if not _step_batch(state, settings, program, rows, i, count, labels, sample_weights):
             return DIVERGED, i
         i += count
-    return DONE, i
+    return _roomy(state, batch), i

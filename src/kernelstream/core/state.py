@@ -140,8 +140,22 @@ def unpack(arrays: dict[str, np.ndarray], status: dict[str, Any]) -> State:
         shape = expected.get(name, points.shape if name == "points" else (n,))
         if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
             raise ValueError(f"the array {name!r} is not finite float64 of shape {shape}")
-    if status["order"] != n or not 0.0 < status["scale"] <= 1.0:
-        raise ValueError("the state's numbers contradict its arrays")
+    for name in _KEPT:
+        kind, value = STATUS[name].kind, status[name]
+        number = type(value) is int or (type(value) is float and kind == "f")
+        if not number or not 0 <= value < (2**64 if kind == "u" else 2**63):
+            raise ValueError(f"{name} is not a number that a state can hold")
+    with np.errstate(over="ignore"):
+        derived = {
+            "square_norms": (points**2).sum(axis=0),
+            "absolute_norms": np.abs(points).sum(axis=0),
+            "diagonal": (arrays["factor"] ** 2).sum(axis=1),
+        }
+    agree = all(np.allclose(arrays[name], right, 1e-6, 0.0) for name, right in derived.items())
+    if status["order"] != n or not 0.0 < status["scale"] <= 1.0 or not agree:
+        raise ValueError("the state's parts contradict one another")
+    if (arrays["self_kernels"] <= 0.0).any() or (arrays["diagonal"] <= 0.0).any():
+        raise ValueError("the state's kernel values are not positive")
     state = _arrays(features, weights.shape[1], max(n, SMALLEST_CAPACITY))
     state.points[:, :n] = points
     state.weights[:n] = weights

@@ -21,7 +21,7 @@ from sklearn.utils import check_random_state
 from kernelstream.compression import komp
 from kernelstream.core.kernel import Rows
 from kernelstream.core.komp import BLOCK, GREEDY, prune_block
-from kernelstream.core.polk import DIVERGED, DONE, FULL, UNUSABLE
+from kernelstream.core.polk import DIVERGED, DONE, FULL, ROOMY, UNUSABLE
 from kernelstream.core.state import (
     SMALLEST_CAPACITY,
     State,
@@ -257,7 +257,11 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
                 *room,
             )  # fmt: skip
             if reason == DONE:
-                break
+                return
+            if reason == ROOMY:
+                needed = max(SMALLEST_CAPACITY, self._state.order) + self.batch_size
+                self._state = resize(self._state, min(2 * needed, limit))
+                return
             if reason == FULL:
                 wanted = max(2 * self._state.capacity, self._state.order + self.batch_size)
                 self._state = resize(self._state, min(wanted, limit))
@@ -272,9 +276,6 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
                 )
             else:
                 komp.watch(self._state, self.kernel_, self._outputs)
-        needed = max(SMALLEST_CAPACITY, self._state.order) + self.batch_size
-        if self._state.capacity > 4 * needed:
-            self._state = resize(self._state, min(2 * needed, limit))
 
     def _shrink(self, limit: int) -> None:
         """Give up what a cap no longer allows: it was lowered, or new outputs need room."""
@@ -388,8 +389,10 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
             rows = check.check_rows(self, row)
             check.check_kernel_range(self.kernel_, rows)
             self._learn(rows, targets, None)
-        elif compiled_pass(*self._state, *rest)[0] != DONE:
-            self._run(dense_rows(row), targets, weights)
+            return
+        reason, done = compiled_pass(*self._state, *rest)
+        if reason != DONE:  # what is left, if anything, and what there is to do about the state
+            self._run(dense_rows(row[done:]), targets[done:], weights[done:])
 
     def _prepare_call(self) -> None:
         """What does not change from one sample to the next."""

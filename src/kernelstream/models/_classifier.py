@@ -34,7 +34,8 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         X : (n, p) array, CSR matrix or data frame
         y : (n,) labels
         sample_weight : (n,) array, optional
-            Not negative. Multiplies the sample's gradient; 0 leaves the sample out.
+            Not negative. Multiplies the sample's gradient; 0 leaves the sample out (its class is
+            still noted).
         """
         with as_before_on_error(self):
             self._check_parameters(anew=True)
@@ -62,7 +63,8 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
             All classes there will be; a label outside them is then an error. Without it a
             new class may appear at any time and adds an output.
         sample_weight : (n,) array, optional
-            Not negative. Multiplies the sample's gradient; 0 leaves the sample out.
+            Not negative. Multiplies the sample's gradient; 0 leaves the sample out (its class is
+            still noted).
         """
         self._consume(X, y, classes, sample_weight, self._learn)
         return self
