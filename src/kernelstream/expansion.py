@@ -112,6 +112,11 @@ class KernelExpansion:
 
     __rmul__ = __mul__
 
+    def __truediv__(self, divisor: float) -> KernelExpansion:
+        if not isinstance(divisor, int | float | np.number):
+            return NotImplemented
+        return self * (1.0 / float(divisor))
+
     def __neg__(self) -> KernelExpansion:
         return self * -1.0
 
@@ -179,6 +184,12 @@ class KernelExpansion:
         functions = list(functions)
         if not functions:
             raise ValueError("merge needs at least one function")
+        for function in functions:
+            if not isinstance(function, KernelExpansion):
+                raise TypeError(
+                    f"merge takes KernelExpansions, got {type(function).__name__}; of a model "
+                    "pass model.expansion_"
+                )
         shares = np.ones(len(functions)) if weights is None else np.asarray(weights, float)
         if shares.shape != (len(functions),) or not (
             np.isfinite(shares).all() and (shares >= 0.0).all() and shares.sum() > 0.0

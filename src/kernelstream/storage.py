@@ -250,6 +250,8 @@ def write(
     data = dumps(kind, header, arrays)
     target = os.path.realpath(path)
     folder = os.path.dirname(target)
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(errno.ENOENT, "no such folder to write to", folder)
     old_mode = _mode_of_regular_file(target)
     temporary = os.path.join(folder, f".kernelstream-{secrets.token_hex(8)}.tmp")
 

@@ -206,4 +206,8 @@ def test_labels_come_back_as_they_were_given(labels, form):
 def test_strings_as_objects():
     X, y = stream(POLKClassifier)
     model = POLKClassifier().partial_fit(X, np.array(["no", "yes"], dtype=object)[y])
-    assert model.predict(X).dtype == object
+    assert set(model.predict(X)) <= {"no", "yes"}
+    with pytest.raises(ValueError, match="one type"):
+        model.partial_fit(X[:2], np.array(["no", 1], dtype=object))
+    with pytest.raises(ValueError, match="labels of type int64"):
+        model.partial_fit(X[:2], [0, 1])

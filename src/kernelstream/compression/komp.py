@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
 from kernelstream.core import komp as core
+from kernelstream.core.gram import DEPENDENT
 from kernelstream.core.state import State, allocate
 from kernelstream.errors import IllConditionedError
 from kernelstream.kernels import Kernel, kernel_matrix
@@ -74,8 +76,9 @@ def watch(state: State, kernel: Kernel, outputs: int) -> None:
     status["residual"] = _probe(state, kernel)
     if status["residual"] <= max(REBUILD_ABOVE, WORTHWHILE * status["floor"]):
         return
-    unit = status["scale"]
-    status["error_spent"] += unit * np.sqrt(core.rebuild(state, kernel.program, outputs))
+    if not _refactorise(state, kernel):
+        unit = status["scale"]
+        status["error_spent"] += unit * np.sqrt(core.rebuild(state, kernel.program, outputs))
     status["residual"] = status["floor"] = residual(state, kernel)
     if not status["residual"] <= HOPELESS_ABOVE:
         raise IllConditionedError(
@@ -83,6 +86,25 @@ def watch(state: State, kernel: Kernel, outputs: int) -> None:
             f"(residual {status['residual']:.1e}). Scale the input (StandardScaler), choose a "
             "larger gamma, a larger error budget or fewer points."
         )
+
+
+def _refactorise(state: State, kernel: Kernel) -> bool:
+    """A fresh factor of the same points, from LAPACK; False if some of them are dependent."""
+    n = state.order
+    gram = _gram_columns(state, kernel, np.arange(n))
+    gram[np.arange(n), np.arange(n)] = state.self_kernels[:n]
+    try:
+        factor = solve_triangular(np.linalg.cholesky(gram), np.eye(n), lower=True).T
+    except np.linalg.LinAlgError:
+        return False
+    diagonal = (factor**2).sum(axis=1)
+    if not (diagonal * state.self_kernels[:n]).max() <= 1.0 / DEPENDENT:
+        return False
+    state.factor[:n, :n] = factor
+    state.diagonal[:n] = diagonal
+    state.status[0]["cheapest"] = 0.0
+    state.status[0]["rebuilds"] += 1
+    return True
 
 
 def _probe(state: State, kernel: Kernel) -> float:
@@ -106,4 +128,4 @@ def _gram_columns(state: State, kernel: Kernel, chosen: NDArray[np.int64]) -> ND
     n = state.order
     rows = dense_rows(np.ascontiguousarray(state.points[:, chosen].T))
     values = kernel_matrix(kernel, rows, state.points, state.square_norms, state.absolute_norms, n)
-    return values.T
+    return values.T.copy()

@@ -119,7 +119,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
         self._validate_params()
         self._check_combination()
         if hasattr(self, "_state") and not anew:
-            for name in ("kernel", "gamma", "degree", "coef0"):
+            for name in ("loss", "kernel", "gamma", "degree", "coef0"):
                 before = checked[list(names).index(name)] if checked else None
                 if checked and getattr(self, name) != before:
                     raise ValueError(

@@ -243,7 +243,10 @@ def _arrivals(labels: Any, known: NDArray[Any], fixed: bool) -> list[tuple[int, 
     unknown = ~np.isin(found, known)
     if fixed and unknown.any():
         row = int(first[unknown].min())
-        raise ValueError(f"y contains the label {labels[row]!r} at row {row}, not in classes")
+        raise ValueError(
+            f"y contains the label {labels[row]!r} at row {row}, not in classes; "
+            "leave classes out to let new ones appear"
+        )
     return sorted(
         ((int(row), label) for row, label in zip(first[unknown], found[unknown], strict=True)),
         key=lambda arrival: arrival[0],

@@ -112,8 +112,12 @@ def check_labels(y: Any, n: int, name: str = "y") -> NDArray[Any]:
             raise ValueError(
                 f"Input {name} contains {labels[bad[0]]} at row {bad[0]}: not a label."
             )
+        texts = sum(isinstance(label, str) for label in labels)
+        if texts not in (0, len(labels)):
+            raise ValueError(f"Input {name} mixes text with other labels: convert them to one type")
+        labels = np.array(labels.tolist())
     check_classification_targets(labels)
-    if labels.dtype.kind not in "biufUO":
+    if labels.dtype.kind not in "biufU":
         raise ValueError(f"{name} must hold numbers or strings as labels, got {labels.dtype}")
     return labels
 

@@ -22,7 +22,8 @@ from kernelstream.schedules import STEP_NAMES, ErrorBudget, StepSize
 
 _PARAMETERS = """
     kernel : str or Kernel, default="rbf"
-        ``rbf``, ``laplacian``, ``matern32``, ``matern52``, ``poly``, ``linear``, or any
+        ``rbf`` (or ``gaussian``), ``laplacian``, ``matern32``, ``matern52``, ``poly`` (or
+        ``polynomial``), ``linear`` (no intercept: ``poly`` of degree 1 has one), or any
         :class:`~kernelstream.kernels.Kernel`, sums and products included.
     gamma : float, "auto" or "scale", default="auto"
         Of a kernel given by name. ``auto`` is 1 / features, right for standardised data;
@@ -40,13 +41,16 @@ _PARAMETERS = """
         The error that each step may make to save points: eps = parsimony * eta^(3/2), or
         eps = eta^2 for ``"square"``. Larger: fewer points.
     epsilon : float, optional
-        That error given directly, in the norm of the RKHS; overrules ``parsimony``.
+        That error given directly, in the norm of the RKHS; overrules ``parsimony``. A sample
+        that the stored points span to eight digits is merged into them even where this costs
+        more (at most 1e-4 of its weight); ``error_spent_`` includes it.
     max_points : int or None, default=1000
         Never hold more points than this, whatever the error.
     max_bytes : int, optional
         Never hold more memory than this, whatever the error.
     batch_size : int, default=1
-        Samples per step. An unfinished batch waits until it is full, or for ``flush()``.
+        Samples per step. An unfinished batch waits until it is full, or for ``flush()``: until
+        then it is not learned from. Larger batches want a larger ``eta0``.
     average : bool or int, default=False
         Predict with an average of the iterates in which recent ones weigh more (True), or
         with one that forgets beyond this many steps. It lives on the same points. Much better
@@ -287,7 +291,9 @@ class POLKRegressor(_POLK, KernelRegressor):
     ----------
     loss : str or Loss, default="squared_error"
         ``squared_error``, ``absolute_error``, ``epsilon_insensitive``, ``huber`` or ``quantile``;
-        ``Loss("quantile", 0.9)`` for another level.
+        ``Loss("quantile", 0.9)`` for another level. Standardise the target (scikit-learn's
+        ``TransformedTargetRegressor``): steps and budgets are in its units, and the function
+        has no intercept.
     {_PARAMETERS.strip().format(eta0=0.2, parsimony=0.02)}
 
     Attributes
