@@ -53,6 +53,7 @@ def as_rows(X: Any) -> Rows:
             )
         return dense_rows(plain_array(array, np.float64))
     matrix = csr_array(X)
+    matrix.check_format(full_check=True)  # an index out of range would be a wild memory access
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()

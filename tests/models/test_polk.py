@@ -319,3 +319,29 @@ def test_sparse_and_dense_learn_the_same():
     dense = POLKClassifier(random_state=0).partial_fit(X, y)
     sparse = POLKClassifier(random_state=0).partial_fit(csr_array(X), y)
     assert dense.expansion_.distance(sparse.expansion_) < 1e-6
+
+
+def test_learn_one_takes_a_waiting_batch_first():
+    X, y = stream(POLKRegressor, n=30)
+    models = [POLKRegressor(batch_size=5, random_state=0).partial_fit(X[:13], y[:13]) for _ in "ab"]
+    for model in models:
+        model.set_params(batch_size=1)
+    for i in range(13, 30):
+        models[0].learn_one(X[i], y[i])
+    models[1].partial_fit(X[13:], y[13:])
+    assert models[0].n_seen_ == models[1].n_seen_ == 30
+    assert models[0].fingerprint() == models[1].fingerprint()
+
+
+def test_gamma_scale_far_from_the_origin():
+    X, y = stream(POLKRegressor, n=50)
+    here, far = (POLKRegressor(gamma="scale").partial_fit(Z, y).kernel_.gamma for Z in (X, X + 1e8))
+    assert np.isclose(here, far, rtol=1e-6)
+
+
+def test_a_model_that_cannot_be_read_again_is_not_written(tmp_path):
+    X, y = stream(POLKRegressor, n=50)
+    model = POLKRegressor(gamma=0.5).partial_fit(X, y).set_params(gamma=5.0)
+    with pytest.raises(ValueError, match="gamma cannot change"):
+        model.save(tmp_path / "model")
+    assert not list(tmp_path.iterdir())

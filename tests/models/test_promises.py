@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array, issparse, random_array
 from sklearn.base import clone
 
 from kernelstream import (
@@ -540,3 +540,44 @@ def test_a_factor_without_digits_is_refused():
     except IllConditionedError:
         return
     assert model.residual_ <= HOPELESS_ABOVE
+
+
+def test_bits_do_not_depend_on_where_arrays_lie():
+    """Sums in compiled loops must not change their order with the placement of memory."""
+    rng = np.random.default_rng(0)
+    held = []
+    for seed in range(12):
+        X = rng.normal(size=(700, 8))
+        y = np.sin(X.sum(axis=1))
+        prints = set()
+        for _ in range(3):
+            held.append(np.empty(int(rng.integers(1, 200_000))))
+            model = POLKRegressor(
+                random_state=seed, batch_size=50, max_points=100, parsimony=0.001, eta0=0.01
+            )
+            prints.add(model.partial_fit(X, y).fingerprint())
+        assert len(prints) == 1
+
+
+@pytest.mark.parametrize("index", [25, -5, 10**8])
+def test_a_sparse_index_out_of_range_is_refused(index):
+    X = random_array((50, 20), density=0.3, format="csr", random_state=0)
+    y = np.arange(50.0)
+    model = POLKRegressor().partial_fit(X, y)
+    before = model.fingerprint()
+    X.indices[3] = index
+    with pytest.raises(ValueError, match="ind"):
+        model.partial_fit(X, y)
+    assert model.fingerprint() == before
+
+
+def test_masked_arrays_and_dates_are_refused():
+    X, y = stream(POLKRegressor, n=20)
+    masked = np.ma.masked_array(X, mask=np.zeros(X.shape, bool))
+    for bad, target in (
+        (masked, y),
+        (X, np.ma.masked_array(y)),
+        (X.astype("datetime64[s]"), y),
+    ):
+        with pytest.raises(ValueError, match=r"masked|dates"):
+            POLKRegressor().partial_fit(bad, target)

@@ -8,6 +8,9 @@ With u = S^T k and a = S u for the kernel values k of a new point x:
     delta = k(x, x) - u.u      squared distance of k(x, .) to the span of the points
     S <- [[S, -a / sqrt(delta)], [0, 1 / sqrt(delta)]]
 Removing point j costs |w_j|^2 / diag_j in squared Hilbert norm, where diag = diag(S S^T).
+
+No loop both stores and sums: whether the compiler then vectorises it, and so the order of the
+sum, would depend on where the arrays happen to lie, and the same stream must give the same bits.
 """
 
 import math
@@ -74,6 +77,7 @@ def reflect_away(factor, diagonal, n, j, v, column):
     square = 0.0
     for q in range(n):
         v[q] = factor[j, q]
+    for q in range(n):
         square += v[q] * v[q]
     norm = math.sqrt(square)
     sigma = -norm if v[last] >= 0.0 else norm  # the sign that does not cancel
@@ -85,11 +89,11 @@ def reflect_away(factor, diagonal, n, j, v, column):
             product += factor[i, q] * v[q]
         product *= beta
         column[i] = factor[i, last] - product * v[last]
+        for q in range(last):
+            factor[i, q] -= product * v[q]
         square = 0.0
         for q in range(last):
-            entry = factor[i, q] - product * v[q]
-            factor[i, q] = entry
-            square += entry * entry
+            square += factor[i, q] * factor[i, q]
         diagonal[i] = square
     column[j] = sigma
 
@@ -190,7 +194,8 @@ def append_block(factor, diagonal, n, kernels, gram, self_values, order, z):
         total = 0.0
         for c in range(accepted):
             factor[n + i, n + c] = inverse[c, i]
-            total += inverse[c, i] * inverse[c, i]
+        for c in range(accepted):
+            total += factor[n + i, n + c] * factor[n + i, n + c]
         diagonal[n + i] = total
     return accepted
 
@@ -214,7 +219,8 @@ def reflect_block_away(factor, diagonal, n, removed, r, dropped):
         square = 0.0
         for c in range(width):
             v[i, c] = panel[i, c]
-            square += panel[i, c] * panel[i, c]
+        for c in range(width):
+            square += v[i, c] * v[i, c]
         norm = math.sqrt(square)
         v[i, last] -= -norm if v[i, last] >= 0.0 else norm
         beta = 1.0 / (norm * abs(v[i, last]))
@@ -246,6 +252,7 @@ def reflect_block_away(factor, diagonal, n, removed, r, dropped):
         total = 0.0
         for c in range(r):
             dropped[i, c] = factor[i, n - 1 - c]
+        for c in range(r):
             total += dropped[i, c] * dropped[i, c]
         if total < 0.5 * diagonal[i]:
             diagonal[i] -= total

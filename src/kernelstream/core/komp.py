@@ -131,6 +131,8 @@ def remove_block(state, removed, r, outputs):
             for k in range(i):
                 total -= dropped[removed[i], k] * lost[k, c]
             lost[i, c] = total / dropped[removed[i], i]
+    for i in range(r):
+        for c in range(columns):
             part = lost[i, c] * lost[i, c]
             error += part if c < outputs else part / (status.scale * status.scale)
     multiply(dropped, False, lost, False, state.weights, n, columns, r, -1.0, 1.0)

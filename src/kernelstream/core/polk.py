@@ -209,9 +209,10 @@ def single_pass(
                 predictions[i, c] = f[c]
             if averaging > 0.0:
                 for c in range(outputs):
-                    predictions[i, c] = 0.0
+                    total = 0.0
                     for j in range(n):
-                        predictions[i, c] += values[0, j] * state_weights[j, outputs + c]
+                        total += values[0, j] * state_weights[j, outputs + c]
+                    predictions[i, c] = total
         active = loss_derivative(loss, loss_number, f, outputs, _target(settings, labels[i]), slope)
         eta = step_size(schedule, initial_step, decay, record.steps)
         allowed = error_budget(budget, budget_number, eta) ** 2

@@ -140,7 +140,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
         check.check_kernel_range(self.kernel_, rows)
         check.note_features(self, X)
         features = rows.dense.shape[1]
-        capacity = min(SMALLEST_CAPACITY + self.batch_size, self._capacity_limit(features))
+        capacity = min(SMALLEST_CAPACITY, self._capacity_limit(features))
         seed = int(random_numbers(self.random_state).randint(np.iinfo(np.int32).max))
         self._state = allocate(features, self._columns, capacity, seed)
         self._pending = None
@@ -152,8 +152,9 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
             values = rows.data if rows.sparse else rows.dense
             count = count_rows(rows) * features
             mean = values.sum() / count
-            variance = float((values**2).sum() / count - mean**2)
-            return 1.0 / (features * variance) if variance > 0.0 else 1.0
+            zeros = count - values.size
+            variance = float((((values - mean) ** 2).sum() + zeros * mean**2) / count)
+            return 1.0 / (features * variance) if variance > 1e-100 else 1.0
         return 1.0 / features if self.gamma == "auto" else float(self.gamma)
 
     def _capacity_limit(self, features: int, outputs: int | None = None) -> int:
@@ -236,9 +237,15 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
 
     def flush(self) -> Self:
         """Learn from the samples of an unfinished batch now, as a smaller batch."""
-        pending, self._pending = getattr(self, "_pending", None), None
+        pending = getattr(self, "_pending", None)
         if pending is not None:
-            self._run(*pending)
+            seen = self.n_seen_
+            self._pending = self._call = None
+            try:
+                self._run(*pending)
+            except KeyboardInterrupt:
+                self._pending = pending if self.n_seen_ == seen else None
+                raise
         return self
 
     def _run(self, rows: Rows, targets: Any, weights: Any) -> None:
@@ -263,7 +270,8 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
                 self._state = resize(self._state, min(2 * needed, limit))
                 return
             if reason == FULL:
-                wanted = max(2 * self._state.capacity, self._state.order + self.batch_size)
+                batch = min(self.batch_size, len(targets))
+                wanted = max(2 * self._state.capacity, self._state.order + batch)
                 self._state = resize(self._state, min(wanted, limit))
             elif reason == UNUSABLE:
                 raise ValueError(f"Sample {done} of this call has NaN, infinite or huge entries.")
@@ -379,6 +387,8 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
         if self._call is None:
             self._prepare_call()
         compiled_pass, rest, (targets, weights, row) = self._call
+        if not isinstance(x, np.ndarray):
+            x = np.asarray(x, dtype=np.float64)
         if x.shape != row.shape[1:]:
             raise ValueError(
                 f"learn_one takes an array of {row.shape[1]} features, got shape {x.shape}"
@@ -403,7 +413,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
         rest = (
             *settings, *self.kernel_.program, *dense_rows(row), targets, weights, 0, _NO_ROOM,
         )  # fmt: skip
-        lean = self.batch_size == 1 and self.kernel_.isotropic
+        lean = self.batch_size == 1 and self.kernel_.isotropic and self._pending is None
         self._call = self._single_pass() if lean else None, rest, (targets, weights, row)
 
 

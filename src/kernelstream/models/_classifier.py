@@ -239,6 +239,10 @@ def _arrivals(labels: Any, known: NDArray[Any], fixed: bool) -> list[tuple[int, 
             f"y holds labels of type {labels.dtype}, but the classes so far are of type "
             f"{known.dtype}"
         )
+    if len(known) and np.result_type(known, labels).kind == "f":
+        for array in (known, labels):
+            if array.dtype.kind in "iu" and np.abs(array.astype(np.float64)).max() > 2.0**53:
+                raise ValueError("labels this large cannot be told apart beside labels of y's type")
     found, first = np.unique(labels, return_index=True)
     unknown = ~np.isin(found, known)
     if fixed and unknown.any():

@@ -44,6 +44,7 @@ class SavedModel:
     n_features_in_: int
     get_params: Any
     _fitted: Any
+    _check_parameters: Any
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -52,6 +53,7 @@ class SavedModel:
 
     def _document(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         state = self._fitted()
+        self._check_parameters()  # never write what cannot be read again
         arrays, status = pack(state)
         header: dict[str, Any] = {
             "version": __version__,
@@ -120,7 +122,7 @@ class SavedModel:
         if state.weights.shape[1] != model._columns:
             raise ValueError("the number of outputs contradicts the weights")
         largest = max(np.abs(state.points).max(initial=0.0), np.abs(state.weights).max(initial=0.0))
-        if largest > LARGEST_ENTRY:
+        if largest > 1e3 * LARGEST_ENTRY:  # learn_one bounds only the norm
             raise ValueError("the points or the weights are too large")
         limit = model._capacity_limit(model.n_features_in_)
         capacity = max(state.order, min(state.order + SMALLEST_CAPACITY, limit))

@@ -24,6 +24,7 @@ def check_rows(estimator: Any, X: Any, *, new: bool = False) -> Rows:
 
     A ``new`` estimator has no width yet: see :func:`note_features`.
     """
+    _refuse_masked(X, "X")
     if not new and _is_plain(X) and not hasattr(estimator, "feature_names_in_"):
         # What scikit-learn's checks come to for such an array, at a fraction of their time.
         if X.shape[1] != estimator.n_features_in_:
@@ -49,6 +50,13 @@ def check_rows(estimator: Any, X: Any, *, new: bool = False) -> Rows:
     if row >= 0:
         raise ValueError(_bad_entry_message(array, row, column, getattr(X, "columns", None)))
     return rows
+
+
+def _refuse_masked(array: Any, name: str) -> None:
+    if isinstance(array, np.ma.MaskedArray):
+        raise ValueError(f"{name} is a masked array: fill it in, or drop the masked rows")
+    if getattr(getattr(array, "dtype", None), "kind", "") in ("m", "M"):
+        raise ValueError(f"{name} holds dates or durations: convert them to numbers")
 
 
 def _is_plain(X: Any) -> bool:
@@ -101,8 +109,11 @@ def check_labels(y: Any, n: int, name: str = "y") -> NDArray[Any]:
     if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iubU":
         _check_length(y, n)
         return y
+    _refuse_masked(y, name)
     labels = column_or_1d(y, warn=True)
     _check_length(labels, n)
+    if labels.dtype.kind == "f":
+        labels = labels.astype(np.float64)  # also longer ones, which a file could not hold
     if labels.dtype.kind in "fc" and not np.isfinite(labels).all():
         row = int(np.flatnonzero(~np.isfinite(labels))[0])
         raise ValueError(f"Input {name} contains {labels[row]} at row {row}: not a class label.")
@@ -126,6 +137,7 @@ def check_numbers(y: Any, n: int) -> NDArray[np.float64]:
     """Regression targets, 1-D, one finite number per sample."""
     if issparse(y):
         raise ValueError("y must be dense")
+    _refuse_masked(y, "y")
     targets = column_or_1d(y, warn=True)
     if targets.dtype.kind == "c":
         raise ValueError("Complex data not supported: y must hold real numbers")
@@ -151,7 +163,14 @@ def check_sample_weight(
     """Weights per sample, finite and not negative, ``some`` not zero; None if all are 1."""
     if sample_weight is None:
         return None
-    weights = plain_array(sample_weight, np.float64)
+    _refuse_masked(sample_weight, "sample_weight")
+    given = np.asarray(sample_weight)
+    if given.dtype.kind == "c":
+        raise ValueError("sample_weight must hold real numbers")
+    try:
+        weights = plain_array(given, np.float64)
+    except (TypeError, OverflowError):
+        raise ValueError("sample_weight must hold numbers") from None
     if weights.ndim == 0:
         weights = np.full(n, float(weights))
     if weights.shape != (n,):
