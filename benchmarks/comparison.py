@@ -41,7 +41,7 @@ def _compare(name: str, stream: Labelled) -> None:
                         settings)  # fmt: skip
         for peer in peers.PEERS:
             result = peer.run(
-                X, y, stream.X_test, stream.y_test, gamma=settings["gamma"], max_seconds=10
+                X, y, stream.X_test, stream.y_test, gamma=settings["gamma"], max_seconds=4
             )
             error = result.error_percent
             yield (

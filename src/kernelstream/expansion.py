@@ -145,8 +145,9 @@ class KernelExpansion:
         Parameters
         ----------
         error : float, optional
-            The distance in the RKHS that may be lost. Without it nothing is lost but
-            rounding, unless ``max_points`` forces it.
+            The distance in the RKHS that may be lost. Without it only points that the others
+            span to eight digits are merged (at most 1e-4 of a weight is lost with each),
+            unless ``max_points`` forces more.
         max_points : int, optional
             At most this many points remain, whatever is lost: see :meth:`distance`.
         """

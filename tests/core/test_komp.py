@@ -11,6 +11,7 @@ from kernelstream.core.gram import DEPENDENT
 from tests.core.tools import (
     COMPILED,
     filled_state,
+    from_python,
     gaussian,
     kernel_matrix,
     points_of,
@@ -27,6 +28,11 @@ from tests.naive.komp import komp as naive_komp
 wrapping_integers = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
 GAMMA = 1.5
 PROGRAM, TWIN = gaussian(GAMMA), naive_kernels.gaussian(GAMMA)
+
+# Compiled for compiled callers only.
+take_in_compiled, prune, find_cheapest, renormalise = map(
+    from_python, (komp.take_in, komp.prune, komp.find_cheapest, komp.renormalise)
+)
 
 
 def problem(n, columns=1, seed=0, spread=1.0):
@@ -83,7 +89,7 @@ BUDGETS = [(0.0, 10**6), (0.5, 10**6), (1.5, 10**6), (1e3, 10**6), (0.0, 5), (0.
 def test_pruning_equals_the_twin(budget, most, columns, outputs, scale):
     Z, weights = problem(14, columns)
     state = prepared(Z, weights, outputs, scale)
-    komp.prune(state, outputs, 0.0, budget**2, most, komp.GREEDY)
+    prune(state, outputs, 0.0, budget**2, most, komp.GREEDY)
     pruned_like_the_twin(state, Z, weights, outputs, budget, most)
 
 
@@ -97,7 +103,7 @@ def test_pruning_equals_the_twin(budget, most, columns, outputs, scale):
 def test_pruning_equals_the_twin_on_random_problems(seed, n, budget, most):
     Z, weights = problem(n, 2, seed, spread=2.0)
     state = prepared(Z, weights)
-    komp.prune(state, 2, 0.0, budget**2, most, komp.GREEDY)
+    prune(state, 2, 0.0, budget**2, most, komp.GREEDY)
     pruned_like_the_twin(state, Z, weights, 2, budget, most)
 
 
@@ -126,7 +132,7 @@ def test_long_blocked_pruning_equals_one_by_one(monkeypatch, budget, most, expec
         monkeypatch.setattr(komp, "BLOCK", 6)
     Z, weights = problem(n, 2, spread=3.0)
     one, many = prepared(Z, weights), prepared(Z, weights)
-    komp.prune(one, 2, 0.0, budget**2, most, komp.GREEDY)
+    prune(one, 2, 0.0, budget**2, most, komp.GREEDY)
     komp.prune_block(many, 2, 0.0, budget**2, most, komp.GREEDY, expected)
     assert many.order <= min(most, n - 5)
     assert rows_as_set(points_of(many)) == rows_as_set(points_of(one))
@@ -139,8 +145,8 @@ def test_long_blocked_pruning_equals_one_by_one(monkeypatch, budget, most, expec
 def test_what_was_already_spent_counts():
     Z, weights = problem(12)
     free, spent = prepared(Z, weights), prepared(Z, weights)
-    komp.prune(free, 1, 0.0, 1.0, 100, komp.GREEDY)
-    komp.prune(spent, 1, 0.9, 1.0, 100, komp.GREEDY)
+    prune(free, 1, 0.0, 1.0, 100, komp.GREEDY)
+    prune(spent, 1, 0.9, 1.0, 100, komp.GREEDY)
     assert spent.order > free.order
     lost = distance(Z, weights, spent, 1)
     assert lost**2 <= 0.1 + 1e-9
@@ -150,10 +156,10 @@ def test_what_was_already_spent_counts():
 def test_forced_removals_are_counted():
     Z, weights = problem(12)
     state = prepared(Z, weights)
-    komp.prune(state, 1, 0.0, 0.0, 4, komp.GREEDY)
+    prune(state, 1, 0.0, 0.0, 4, komp.GREEDY)
     assert state.status[0]["forced"] == 8
     state = prepared(Z, weights)
-    komp.prune(state, 1, 0.0, 1e6, 4, komp.GREEDY)
+    prune(state, 1, 0.0, 1e6, 4, komp.GREEDY)
     assert (state.order, state.status[0]["forced"]) == (0, 0)
 
 
@@ -163,7 +169,7 @@ def test_forced_removals_are_counted():
 def test_random_projection_stays_within_the_budget(seed, outputs):
     Z, weights = problem(14, 2)
     state = prepared(Z, weights, outputs, 0.5, seed=seed)
-    komp.prune(state, outputs, 0.0, 1.2**2, 100, komp.RANDOM)
+    prune(state, outputs, 0.0, 1.2**2, 100, komp.RANDOM)
     error = distance(Z, weights, state, outputs)
     assert error <= 1.2
     assert state.status[0]["error_spent"] == pytest.approx(error, abs=1e-9)
@@ -175,13 +181,13 @@ def test_random_projection_is_reproducible_and_random():
 
     def kept(seed):
         state = prepared(Z, weights, seed=seed)
-        komp.prune(state, 1, 0.0, 0.0, 6, komp.RANDOM)
+        prune(state, 1, 0.0, 0.0, 6, komp.RANDOM)
         return points_of(state).tolist()
 
     assert kept(3) == kept(3)
     assert len({str(sorted(kept(seed))) for seed in range(6)}) > 1
     greedy = prepared(Z, weights)
-    komp.prune(greedy, 1, 0.0, 0.0, 6, komp.GREEDY)
+    prune(greedy, 1, 0.0, 0.0, 6, komp.GREEDY)
     assert sorted(kept(3)) != sorted(points_of(greedy).tolist())
 
 
@@ -214,7 +220,9 @@ def take_in(state, x, new, outputs, budget, sparse=False):
         PROGRAM, rows, 0, 1, state.points, state.square_norms, state.absolute_norms, state.order,
         values, norms,
     )  # fmt: skip
-    return komp.take_in(state, rows, 0, norms[0, 0], norms[0, 1], values, 1.0, new, outputs, budget)
+    return take_in_compiled(
+        state, rows, 0, norms[0, 0], norms[0, 1], values, 1.0, new, outputs, budget
+    )
 
 
 @pytest.mark.parametrize("budget", [0.0, 0.01, 0.3, 100.0])
@@ -224,7 +232,7 @@ def test_taking_in_and_pruning_equals_the_twin(budget):
         Z, weights = problem(9, 1, seed)
         state = prepared(Z[:8], weights[:8])
         error = take_in(state, Z[8], weights[8] * 0.1, 1, budget**2)
-        komp.prune(state, 1, error, budget**2, 100, komp.GREEDY)
+        prune(state, 1, error, budget**2, 100, komp.GREEDY)
         weights[8] *= 0.1
         pruned_like_the_twin(state, Z, weights, 1, budget, 100)
 
@@ -324,13 +332,13 @@ def test_rebuilding_merges_dependent_points():
 def test_renormalising_changes_the_units_only():
     Z, weights = problem(6, 4)
     state = prepared(Z, weights, 2, 1e-3)
-    komp.find_cheapest(state, 2)
+    find_cheapest(state, 2)
     cheapest = state.status[0]["cheapest"] * 1e-6
-    komp.renormalise(state, 2)
+    renormalise(state, 2)
     assert state.status[0]["scale"] == 1.0
     assert weights_at(state, Z, 2) == pytest.approx(weights, rel=1e-14)
     assert state.status[0]["cheapest"] == pytest.approx(cheapest, rel=1e-12)
-    komp.find_cheapest(state, 2)
+    find_cheapest(state, 2)
     assert state.status[0]["cheapest"] == pytest.approx(cheapest, rel=1e-12)
 
 

@@ -13,6 +13,11 @@ from tests.naive import kernels as naive
 COMPILED = not numba.config.DISABLE_JIT
 
 
+def from_python(function):
+    """A function of the compiled core that has no wrapper for Python, with one."""
+    return numba.njit(lambda *arguments: function(*arguments)) if COMPILED else function
+
+
 def size(compiled, interpreted):
     """A problem size: the interpreter is some hundred times slower."""
     return compiled if COMPILED else interpreted

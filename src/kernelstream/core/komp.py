@@ -41,7 +41,7 @@ def random_below(status, n):
     return int(np.float64(z >> np.uint64(11)) * (1.0 / 9007199254740992.0) * n)
 
 
-@compiled
+@inner
 def renormalise(state, outputs):
     """Fold the common scale into the weights."""
     status = state.status[0]
@@ -64,7 +64,7 @@ def removal_cost(state, j, outputs):
     return (square + averaged / (status.scale * status.scale)) / state.diagonal[j]
 
 
-@compiled
+@inner
 def find_cheapest(state, outputs):
     """The point that costs least to remove; its cost goes to ``status.cheapest``."""
     status = state.status[0]
@@ -75,6 +75,29 @@ def find_cheapest(state, outputs):
             best, least = j, cost
     status.cheapest = least
     return best
+
+
+@inner
+def find_crowded(state):
+    """A point that those taken in after it have come to span, or -1.
+
+    The distance of an old point to the span of the others, 1 / diag, falls as points are added.
+    It is bounded below like that of a new one, or the factor would lose its digits.
+    """
+    worst, largest = -1, 1.0 / DEPENDENT
+    for j in range(state.status[0].order):
+        if state.diagonal[j] * state.self_kernels[j] > largest:
+            worst, largest = j, state.diagonal[j] * state.self_kernels[j]
+    return worst
+
+
+@inner
+def look_again(state, outputs):
+    """Note the least cost, or one below all budgets when a point must go in any case."""
+    if find_crowded(state) >= 0:
+        state.status[0].cheapest = -np.inf
+    else:
+        find_cheapest(state, outputs)
 
 
 @inner
@@ -236,7 +259,7 @@ def _prune_blocked(state, outputs, error, budget, most, expected):
         error += remove_block(state, removed, r, outputs)
 
 
-@compiled
+@inner
 def prune(state, outputs, error, budget, most, projection):
     """Compress within the budget and to at most ``most`` points.
 
@@ -249,6 +272,12 @@ def prune(state, outputs, error, budget, most, projection):
         v = np.empty(status.order)
         column = np.empty(status.order)
         while True:
+            j = find_crowded(state)
+            if j >= 0:
+                status.dependent += 1
+                error += removal_cost(state, j, outputs) * unit
+                remove_point(state, j, v, column)
+                continue
             j = find_cheapest(state, outputs)
             over = status.order > most
             # Nothing fits the budget: also the random rule stops here.
@@ -270,7 +299,7 @@ def prune(state, outputs, error, budget, most, projection):
 def prune_block(state, outputs, error, budget, most, projection, expected):
     """The same, where about ``expected`` removals are to be made."""
     status = state.status[0]
-    if projection != GREEDY or status.order < BLOCKED_FROM:
+    if projection != GREEDY or status.order < BLOCKED_FROM or status.cheapest < 0.0:
         prune(state, outputs, error, budget, most, projection)
         return
     unit = status.scale * status.scale
@@ -337,28 +366,6 @@ def _wear(delta, self_kernel):
 
 
 @inner
-def _drop_dependent(state, outputs):
-    """Remove points that those taken in after them have come to span.
-
-    The distance of an old point to the span of the others is k(d, d) / (k(d, d) diag), and
-    it falls as points are added: bounded below like that of a new one, or the factor would
-    lose its digits. Returns the squared error, at scale 1.
-    """
-    status = state.status[0]
-    error = 0.0
-    while True:
-        worst, largest = -1, 1.0 / DEPENDENT
-        for j in range(status.order):
-            if state.diagonal[j] * state.self_kernels[j] > largest:
-                worst, largest = j, state.diagonal[j] * state.self_kernels[j]
-        if worst < 0:
-            return error
-        error += removal_cost(state, worst, outputs)
-        remove_point(state, worst, np.empty(status.order), np.empty(status.order))
-        status.dependent += 1
-
-
-@compiled
 def take_in(state, rows, i, square, absolute, values, self_kernel, new, outputs, budget):
     """Add ``new`` k(x_i, .) to the function; a capacity for one more point is assumed.
 
@@ -411,9 +418,8 @@ def take_in(state, rows, i, square, absolute, values, self_kernel, new, outputs,
     append_point(state.factor, state.diagonal, n, a, delta)
     status.order = n + 1
     status.changes += _wear(delta, self_kernel)
-    error = _drop_dependent(state, outputs)
-    find_cheapest(state, outputs)
-    return error
+    look_again(state, outputs)
+    return 0.0
 
 
 @compiled
@@ -498,9 +504,8 @@ def take_in_block(state, program, block, values, norms, new, q, outputs):
                 cross += gram[i, k] * new[order[k], c]
             part = weight * cross
             error += part if c < outputs else part / (status.scale * status.scale)
-    error = max(error, 0.0) + _drop_dependent(state, outputs)
-    find_cheapest(state, outputs)
-    return error
+    look_again(state, outputs)
+    return max(error, 0.0)
 
 
 @compiled
@@ -534,5 +539,12 @@ def rebuild(state, program, outputs):
             state, program, points[first : first + q].copy(), values, norms,
             weights[first : first + q].copy(), q, outputs,
         )  # fmt: skip
+        j = find_crowded(state)
+        while j >= 0:
+            status.dependent += 1
+            error += removal_cost(state, j, outputs)
+            remove_point(state, j, np.empty(status.order), np.empty(status.order))
+            j = find_crowded(state)
+    find_cheapest(state, outputs)
     status.changes = 0
     return error

@@ -1,5 +1,6 @@
 """Estimators: one method, one file."""
 
+from kernelstream.models._files import load
 from kernelstream.models.polk import POLKClassifier, POLKRegressor
 
-__all__ = ["POLKClassifier", "POLKRegressor"]
+__all__ = ["POLKClassifier", "POLKRegressor", "load"]

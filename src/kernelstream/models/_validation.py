@@ -46,7 +46,9 @@ def check_rows(estimator: Any, X: Any, *, new: bool = False) -> Rows:
     if not new:
         validate_data(estimator, X, reset=False, skip_check_array=True)
     rows = as_rows(array)
-    row, column = first_bad_entry(rows, LARGEST_ENTRY)
+    row, column = -1, -1
+    if rows.sparse or not float(np.vdot(rows.dense, rows.dense)) < LARGEST_ENTRY**2:
+        row, column = first_bad_entry(rows, LARGEST_ENTRY)
     if row >= 0:
         raise ValueError(_bad_entry_message(array, row, column, getattr(X, "columns", None)))
     return rows
