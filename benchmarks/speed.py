@@ -107,7 +107,7 @@ def endurance() -> None:
     """A million samples at constant step: memory, order, time per sample, residual."""
     X, y = make_multidist(1_000_000, random_state=0)
     runs = {
-        "hinge, eta 0.5, epsilon 0.1": {"eta0": 0.5, "epsilon": 0.1},
+        "hinge, eta 0.5, epsilon 0.1, alpha 1e-4": {"eta0": 0.5, "epsilon": 0.1, "alpha": 1e-4},
         "hinge, mini-batch 32, eta 6, parsimony 1e-4": {
             "eta0": 6.0, "parsimony": 1e-4, "batch_size": 32,
         },

@@ -26,6 +26,8 @@ def plain_array(array: Any, dtype: Any) -> np.ndarray:
     The loops never write to their input, so a read-only one (a memory map, joblib) is passed
     on under another flag instead of being copied.
     """
+    if type(array) is np.ndarray and array.dtype == dtype and array.flags.carray:
+        return array
     plain = np.require(array, dtype=dtype, requirements=["C", "A"])
     return plain if plain.flags.writeable else np.asarray(_Unlocked(plain))
 
