@@ -13,10 +13,7 @@ from sklearn.base import ClassifierMixin
 from kernelstream.core.kernel import Rows
 from kernelstream.models import _validation as check
 from kernelstream.models._base import KernelEstimator, as_before_on_error, learn_epochs
-from kernelstream.rows import (
-    count_rows,
-    slice_rows,
-)
+from kernelstream.rows import count_rows, slice_rows
 
 
 class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
@@ -207,14 +204,14 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         kind = self.classes_.dtype.kind
         return {
             "classes": self.classes_.tolist(),
-            "dtype": kind if kind in "OU" else self.classes_.dtype.str,
+            "dtype": kind if kind == "U" else self.classes_.dtype.str,
             "fixed": self._fixed_classes,
         }
 
     def _restore_extra(self, header: dict[str, Any]) -> None:
         labels, dtype = header["classes"], np.dtype(header["dtype"])
         plain = all(isinstance(label, str | bool | int | float) for label in labels)
-        if not labels or not plain or dtype.kind not in "biufUO" or dtype.itemsize > 16:
+        if not labels or not plain or dtype.kind not in "biufU" or dtype.itemsize > 16:
             raise ValueError("the classes are not labels")
         self.classes_ = np.array(labels, dtype=dtype)
         if not np.array_equal(np.unique(self.classes_), self.classes_):
@@ -234,7 +231,7 @@ def _arrivals(labels: Any, known: NDArray[Any], fixed: bool) -> list[tuple[int, 
         if (known[places] == labels).all():
             return []
     kinds = known.dtype.kind + labels.dtype.kind
-    if len(known) and "O" not in kinds and kinds.count("U") == 1:
+    if len(known) and kinds.count("U") == 1:
         raise ValueError(
             f"y holds labels of type {labels.dtype}, but the classes so far are of type "
             f"{known.dtype}"

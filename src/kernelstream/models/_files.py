@@ -138,6 +138,18 @@ def load(path: str | os.PathLike[str]) -> Any:
     ------
     ModelFileError
         If the file is not one of ours, or was damaged.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import kernelstream
+    >>> X, y = kernelstream.make_multidist(200, random_state=0)
+    >>> model = kernelstream.POLKClassifier(random_state=0).partial_fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(os.path.join(folder, "model.ks"))
+    ...     again = kernelstream.load(os.path.join(folder, "model.ks"))
+    >>> again.fingerprint() == model.fingerprint()
+    True
     """
     document = storage.read(path)
     if document.kind == "KernelExpansion":
