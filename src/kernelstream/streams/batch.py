@@ -1,0 +1,60 @@
+"""What every source hands out: some rows of a stream, column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Text:
+    """A column of strings, each distinct string held once."""
+
+    codes: NDArray[np.int32]  # (n,) places in ``values``; -1: missing
+    values: list[str]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+#: float64 (NaN: missing), datetime64[us] (NaT: missing) or text.
+Column = NDArray[Any] | Text
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows ``[0, n)``: named columns, features without names, or both."""
+
+    columns: dict[str, Column]
+    matrix: Any = None  # (n, p) float64 array or CSR matrix: LIBSVM text, .npz, arrays
+    lines: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    #: (n,) where each row came from: its line in a text file from 1, else its row from 0
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+
+class Source(Protocol):
+    """An iterator of batches that can go on from a position.
+
+    Column types are those of the first batch, and stay.
+    """
+
+    schema: dict[str, str]  # column -> "number" | "text" | "date"
+    matrix_width: int | None  # features without names
+    bad: Any  # the rows refused so far
+
+    @property
+    def position(self) -> dict[str, Any]:
+        """After the batches handed out so far, as JSON can hold it."""
+
+    def __iter__(self) -> Iterator[Batch]: ...
+
+    def __next__(self) -> Batch: ...
+
+    def close(self) -> None:
+        """Give back the file."""
