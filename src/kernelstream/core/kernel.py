@@ -253,6 +253,17 @@ def _exact_square(rows, i, points, j):
 
 
 @inner
+def squares_from_differences(rows, i, points, n, work):
+    """``work[SQUARES, :n]`` = |x_i - d|^2 of a dense sample, feature by feature."""
+    for j in range(n):
+        work[SQUARES, j] = 0.0
+    for q in range(points.shape[0]):
+        for j in range(n):
+            difference = rows.dense[i, q] - points[q, j]
+            work[SQUARES, j] += difference * difference
+
+
+@inner
 def squares_from_dots(rows, i, points, square_norms, x_square_norm, n, work):
     """``work[SQUARES]`` = |d|^2 - 2 d.x + |x|^2, from the differences where that cancels.
 
@@ -298,12 +309,7 @@ def kernel_rows(program, rows, first, count, points, square_norms, absolute_norm
         elif needs_dots:
             row_dots(rows, i, points, n, work)
         if program.needs_squares and differences:
-            for j in range(n):
-                work[SQUARES, j] = 0.0
-            for q in range(width):
-                for j in range(n):
-                    difference = rows.dense[i, q] - points[q, j]
-                    work[SQUARES, j] += difference * difference
+            squares_from_differences(rows, i, points, n, work)
         elif program.needs_squares:
             squares_from_dots(rows, i, points, square_norms, square, n, work)
         if program.needs_l1:

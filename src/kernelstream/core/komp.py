@@ -20,6 +20,7 @@ from kernelstream.core.gram import (
 )
 from kernelstream.core.jit import compiled, inner
 from kernelstream.core.kernel import Rows, kernel_rows, self_value
+from kernelstream.core.splitmix import uniform
 
 GREEDY, RANDOM = range(2)
 
@@ -31,14 +32,9 @@ BLOCKED_FROM = 128
 
 @compiled
 def random_below(status, n):
-    """A uniform integer in [0, n) from the state's own generator (splitmix64)."""
-    status.random += np.uint64(0x9E3779B97F4A7C15)
-    z = status.random
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z = z ^ (z >> np.uint64(31))
+    """A uniform integer in [0, n) from the state's own generator."""
     # 53 bits are plenty for n < 2^31, and the product is exact enough to stay below n.
-    return int(np.float64(z >> np.uint64(11)) * (1.0 / 9007199254740992.0) * n)
+    return int(uniform(status) * n)
 
 
 @inner

@@ -15,19 +15,23 @@ from kernelstream.core.komp import (
     take_in,
     take_in_block,
 )
-from kernelstream.core.loss import FIRST_REGRESSION_LOSS, loss_derivative
+from kernelstream.core.loss import loss_derivative
+from kernelstream.core.passes import (
+    DIVERGED,
+    DONE,
+    FULL,
+    LARGEST_SQUARE_NORM,
+    LARGEST_WEIGHT,
+    PROBE,
+    ROOMY,
+    UNUSABLE,
+    target_of,
+)
 from kernelstream.core.schedule import error_budget, step_size
 from kernelstream.core.state import SMALLEST_CAPACITY, State
 
-#: Why the pass came back before all samples were consumed.
-DONE, FULL, DIVERGED, PROBE, UNUSABLE, ROOMY = range(6)
-
 #: Changes of the factor between two probes of its residual.
 PROBE_EVERY = 512
-#: Larger coefficients count as divergence: sums of their squares must stay finite.
-LARGEST_WEIGHT = 1e70
-#: A sample with a larger squared norm, or none at all (NaN), is not usable.
-LARGEST_SQUARE_NORM = 1e306
 #: Folded into the weights before it underflows.
 SMALLEST_SCALE = 1e-9
 
@@ -49,14 +53,6 @@ class Settings(NamedTuple):
     horizon: float  # ... until that means fewer steps than these, then fading
     projection: int
     outputs: int
-
-
-@inner
-def _target(settings, label):
-    """Class 0 or 1 of a single-output classifier is -1 or +1 in the loss."""
-    if settings.outputs == 1 and settings.loss < FIRST_REGRESSION_LOSS:
-        return 2.0 * label - 1.0
-    return label
 
 
 @inner
@@ -111,7 +107,7 @@ def _step_batch(state, settings, program, rows, first, count, labels, weights):
         i = first + r
         if weights[i] == 0.0 or not loss_derivative(
             settings.loss, settings.loss_number, f[r], outputs,
-            _target(settings, labels[i]), slope,
+            target_of(settings.loss, outputs, labels[i]), slope,
         ):  # fmt: skip
             continue
         for c in range(outputs):
@@ -213,7 +209,8 @@ def single_pass(
                     for j in range(n):
                         total += values[0, j] * state_weights[j, outputs + c]
                     predictions[i, c] = total
-        active = loss_derivative(loss, loss_number, f, outputs, _target(settings, labels[i]), slope)
+        target = target_of(loss, outputs, labels[i])
+        active = loss_derivative(loss, loss_number, f, outputs, target, slope)
         eta = step_size(schedule, initial_step, decay, record.steps)
         allowed = error_budget(budget, budget_number, eta) ** 2
         scale = record.scale * (1.0 - eta * regularisation)

@@ -28,6 +28,12 @@ STATUS = np.dtype(
             ("floor", "f8"),  # the same right after the last factorisation from scratch
             ("rebuilds", "i8"),  # factorisations from scratch
             ("random", "u8"),  # state of the random numbers
+            ("cells", "i8"),  # the first points in use: those that are core points of a coverage
+            ("square_norm", "f8"),  # |f|_H^2, where a method keeps it
+            ("largest", "f8"),  # twice the largest loss of the zero function so far, likewise
+            ("summed", "f8"),  # sum of the scales of the iterates being averaged ...
+            ("averaged", "i8"),  # ... how many they are ...
+            ("before", "i8"),  # ... and how many lie in the block before
         ],
     )
 )
@@ -39,21 +45,30 @@ SMALLEST_CAPACITY = 16
 
 
 class State(NamedTuple):
-    """f = sum_j weights_j k(d_j, .) together with the factor of its inverse Gram matrix."""
+    """f = sum_j weights_j k(d_j, .) together with the factor of its inverse Gram matrix.
+
+    Methods that never project do without the factor: memory then grows with the points, not
+    with their square.
+    """
 
     points: np.ndarray  # (p, capacity) float64, feature-major: column j is d_j
     square_norms: np.ndarray  # (capacity,) float64, |d_j|^2
     absolute_norms: np.ndarray  # (capacity,) float64, |d_j|_1
     self_kernels: np.ndarray  # (capacity,) float64, k(d_j, d_j)
     weights: np.ndarray  # (capacity, outputs) float64; with averaging twice as many columns
-    factor: np.ndarray  # (capacity, capacity) float64, S with inverse(K) = S S^T
-    diagonal: np.ndarray  # (capacity,) float64, squared row norms of S: diag of inverse(K)
+    factor: np.ndarray  # (capacity, capacity) float64, S with inverse(K) = S S^T; or (0, 0)
+    diagonal: np.ndarray  # (capacity,) float64, squared row norms of S: diag of inverse(K), or 0
     status: np.ndarray  # (1,) STATUS
 
     @property
     def capacity(self) -> int:
         """Points that fit before the arrays must grow."""
         return int(self.diagonal.shape[0])
+
+    @property
+    def factored(self) -> bool:
+        """Whether there is a factor."""
+        return self.factor.shape[0] == self.capacity
 
     @property
     def order(self) -> int:
@@ -66,24 +81,30 @@ class State(NamedTuple):
         return sum(array.nbytes for array in self)
 
 
-def state_bytes(capacity: int, features: int, columns: int) -> int:
-    """Bytes of a state in closed form: 8 capacity (p + C + 4 + capacity) + the record."""
-    return 8 * capacity * (features + columns + 4 + capacity) + STATUS.itemsize
+def state_bytes(capacity: int, features: int, columns: int, factored: bool = True) -> int:
+    """Bytes of a state in closed form: 8 capacity (p + C + 4 + capacity) + the record.
+
+    Without a factor the last term, capacity, falls away.
+    """
+    row = features + columns + 4 + (capacity if factored else 0)
+    return 8 * capacity * row + STATUS.itemsize
 
 
-def largest_capacity(limit: int, features: int, columns: int) -> int:
+def largest_capacity(limit: int, features: int, columns: int, factored: bool = True) -> int:
     """The largest capacity whose state stays within ``limit`` bytes (0 if none does)."""
-    half = (features + columns + 4) / 2.0
+    width = features + columns + 4
     room = max(0.0, (limit - STATUS.itemsize) / 8.0)
-    guess = int((half * half + room) ** 0.5 - half) + 2
-    while guess > 0 and state_bytes(guess, features, columns) > limit:
+    guess = int((width * width / 4.0 + room) ** 0.5 - width / 2.0 if factored else room / width) + 2
+    while guess > 0 and state_bytes(guess, features, columns, factored) > limit:
         guess -= 1
     return guess
 
 
-def allocate(features: int, columns: int, capacity: int, seed: int) -> State:
+def allocate(
+    features: int, columns: int, capacity: int, seed: int, factored: bool = True
+) -> State:
     """An empty state."""
-    state = _arrays(features, columns, capacity)
+    state = _arrays(features, columns, capacity, factored)
     state.status[0]["scale"] = 1.0
     state.status[0]["cheapest"] = np.inf
     state.status[0]["random"] = np.uint64(seed)
@@ -100,14 +121,15 @@ def resize(state: State, capacity: int, columns: int | None = None) -> State:
         raise ValueError(f"{n} points do not fit a capacity of {capacity}")
     features, old_columns = state.points.shape[0], state.weights.shape[1]
     columns = old_columns if columns is None else columns
-    new = _arrays(features, columns, capacity)
+    new = _arrays(features, columns, capacity, state.factored)
     new.points[:, :n] = state.points[:, :n]
     new.square_norms[:n] = state.square_norms[:n]
     new.absolute_norms[:n] = state.absolute_norms[:n]
     new.self_kernels[:n] = state.self_kernels[:n]
     kept = min(columns, old_columns)
     new.weights[:n, :kept] = state.weights[:n, :kept]
-    new.factor[:n, :n] = state.factor[:n, :n]
+    if state.factored:
+        new.factor[:n, :n] = state.factor[:n, :n]
     new.diagonal[:n] = state.diagonal[:n]
     new.status[:] = state.status
     return new
@@ -128,13 +150,16 @@ def pack(state: State) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     return arrays, {name: state.status[0][name].item() for name in _KEPT}
 
 
-def unpack(arrays: dict[str, np.ndarray], status: dict[str, Any]) -> State:
+def unpack(
+    arrays: dict[str, np.ndarray], status: dict[str, Any], factored: bool = True
+) -> State:
     """The state behind :func:`pack`; ``ValueError`` if the parts do not belong together."""
     points, weights = arrays["points"], arrays["weights"]
     if points.ndim != 2 or weights.ndim != 2 or set(status) != set(_KEPT):
         raise ValueError("the state's arrays or numbers are not those of a kernel expansion")
     features, n = points.shape
-    expected = {"weights": (n, weights.shape[1]), "factor": (n, n)}
+    side = n if factored else 0
+    expected = {"weights": (n, weights.shape[1]), "factor": (side, side)}
     for name in State._fields[:-1]:
         array = arrays[name]
         shape = expected.get(name, points.shape if name == "points" else (n,))
@@ -149,17 +174,18 @@ def unpack(arrays: dict[str, np.ndarray], status: dict[str, Any]) -> State:
         derived = {
             "square_norms": (points**2).sum(axis=0),
             "absolute_norms": np.abs(points).sum(axis=0),
-            "diagonal": (arrays["factor"] ** 2).sum(axis=1),
+            "diagonal": (arrays["factor"] ** 2).sum(axis=1) if factored else np.zeros(n),
         }
     agree = all(np.allclose(arrays[name], right, 1e-6, 0.0) for name, right in derived.items())
-    if status["order"] != n or not 0.0 < status["scale"] <= 1.0 or not agree:
+    unit = 0.0 < status["scale"] <= 1.0
+    if status["order"] != n or status["cells"] > n or not unit or not agree:
         raise ValueError("the state's parts contradict one another")
-    if (arrays["self_kernels"] <= 0.0).any() or (arrays["diagonal"] <= 0.0).any():
+    if (arrays["self_kernels"] <= 0.0).any() or (factored and (arrays["diagonal"] <= 0.0).any()):
         raise ValueError("the state's kernel values are not positive")
-    state = _arrays(features, weights.shape[1], max(n, SMALLEST_CAPACITY))
+    state = _arrays(features, weights.shape[1], max(n, SMALLEST_CAPACITY), factored)
     state.points[:, :n] = points
     state.weights[:n] = weights
-    state.factor[:n, :n] = arrays["factor"]
+    state.factor[:side, :side] = arrays["factor"]
     for name in ("square_norms", "absolute_norms", "self_kernels", "diagonal"):
         getattr(state, name)[:n] = arrays[name]
     for name, value in status.items():
@@ -167,14 +193,15 @@ def unpack(arrays: dict[str, np.ndarray], status: dict[str, Any]) -> State:
     return state
 
 
-def _arrays(features: int, columns: int, capacity: int) -> State:
+def _arrays(features: int, columns: int, capacity: int, factored: bool) -> State:
+    side = capacity if factored else 0
     return State(
         points=np.zeros((features, capacity)),
         square_norms=np.zeros(capacity),
         absolute_norms=np.zeros(capacity),
         self_kernels=np.zeros(capacity),
         weights=np.zeros((capacity, columns)),
-        factor=np.zeros((capacity, capacity)),
+        factor=np.zeros((side, side)),
         diagonal=np.zeros(capacity),
         status=np.zeros(1, STATUS),
     )

@@ -1,0 +1,277 @@
+"""The compiled pass of AVM (Algorithms 2 and 5): gradient steps on the core points of a coverage.
+
+w <- (t-1)/t w - 1/(lambda t) l'(w; x_t) k(c, .), where c is the core point of the cell that
+holds x_t, or x_t itself. The true weights are ``scale`` times those stored, so that shrinking is
+one multiplication. Averages are exact and cost nothing per step: with stored weights v and scales
+s_t the sum of the iterates is (sum_t s_t) v - u, where u gathers what v did not hold from the
+beginning on.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kernelstream.core.coverage import (
+    add_point,
+    find_cell,
+    kernel_values,
+    make_core_point,
+    nearest,
+)
+from kernelstream.core.jit import compiled, inner
+from kernelstream.core.kernel import SQUARES, Program, Rows, row_norms
+from kernelstream.core.loss import SQUARED_ERROR, loss_derivative
+from kernelstream.core.passes import (
+    DIVERGED,
+    DONE,
+    FULL,
+    LARGEST_SQUARE_NORM,
+    LARGEST_WEIGHT,
+    UNUSABLE,
+    target_of,
+)
+from kernelstream.core.splitmix import uniform
+from kernelstream.core.state import State
+
+#: Below it the scale is folded into the weights; often enough for the sums to keep their digits.
+SMALLEST_SCALE = 1e-3
+
+
+class Settings(NamedTuple):
+    """What to do with each sample."""
+
+    loss: int
+    loss_number: float  # the loss's own parameter
+    regularisation: float  # lambda
+    shape: int  # of the cells
+    delta: float  # their diameter
+    beta: float  # P(Z_t = 1) = max(0, 1 - beta / t^rho)
+    rho: float
+    most: int  # cap on the number of points
+    suffix: float  # 0: no average; 1: of all iterates; between: of about the last such part
+    projected: bool  # onto the ball of radius sqrt(2 l(0) / lambda)
+    outputs: int
+
+
+@inner
+def _settle(state, outputs):
+    """Fold the scale into the weights, and the sum of the iterates into ``u``."""
+    status = state.status[0]
+    averaging = state.weights.shape[1] > outputs
+    for j in range(status.order):
+        for c in range(outputs):
+            if averaging:
+                state.weights[j, outputs + c] -= status.summed * state.weights[j, c]
+            state.weights[j, c] *= status.scale
+    status.summed = 0.0
+    status.scale = 1.0
+
+
+@inner
+def _close_block(state, outputs):
+    """The block being averaged becomes the block before."""
+    status = state.status[0]
+    for j in range(status.order):
+        for c in range(outputs):
+            total = status.summed * state.weights[j, c] - state.weights[j, outputs + c]
+            state.weights[j, 2 * outputs + c] = total
+            state.weights[j, outputs + c] = 0.0
+    status.before = status.averaged
+    status.summed = 0.0
+    status.averaged = 0
+
+
+@inner
+def _choose(state, settings, rows, i, square, absolute, work):
+    """The point that gets the weight of sample ``i``, and whether it equals the sample.
+
+    At the cap a sample outside all cells goes to the nearest core point.
+    """
+    status = state.status[0]
+    n = status.order
+    exact = False
+    if settings.beta > 0.0:  # Z_t = 0: no approximation
+        t = status.steps + 1
+        exact = uniform(status) < settings.beta / t**settings.rho
+    if exact:
+        j = nearest(work, n)
+        if j >= 0 and work[SQUARES, j] == 0.0:
+            return j, True
+        if n < settings.most:
+            return add_point(state, rows, i, square, absolute), True
+        status.forced += 1
+    j = find_cell(settings.shape, settings.delta, rows, i, state.points, work, status.cells)
+    if j >= 0:
+        return j, work[SQUARES, j] == 0.0
+    if status.cells < n:
+        j = nearest(work, n)
+        if work[SQUARES, j] == 0.0:  # kept exactly before, now with a cell
+            return make_core_point(state, j), True
+    if n < settings.most:
+        return make_core_point(state, add_point(state, rows, i, square, absolute)), True
+    status.forced += not exact
+    return nearest(work, status.cells if status.cells > 0 else n), False
+
+
+@inner
+def _evaluate(state, outputs, values, first, f):
+    """``f`` = sum_j values_j weights_j, of the ``outputs`` columns from ``first`` on."""
+    n = state.status[0].order
+    for c in range(outputs):
+        f[c] = 0.0
+    if state.weights.shape[1] == 1:  # contiguous: the sum vectorises
+        column = state.weights.reshape(state.weights.size)
+        total = 0.0
+        for j in range(n):
+            total += values[0, j] * column[j]
+        f[0] = total
+        return
+    for j in range(n):
+        value = values[0, j]
+        for c in range(outputs):
+            f[c] += value * state.weights[j, first + c]
+
+
+@inner
+def _foretell(state, outputs, values, f, out, scratch):
+    """What the model says: the current function ``f`` (at scale 1), or the average."""
+    status = state.status[0]
+    columns = state.weights.shape[1]
+    if columns == outputs:
+        for c in range(outputs):
+            out[c] = f[c] * status.scale
+        return
+    count = max(1, status.averaged + status.before)
+    _evaluate(state, outputs, values, outputs, scratch)
+    for c in range(outputs):
+        out[c] = (status.summed * f[c] - scratch[c]) / count
+    if columns > 2 * outputs:
+        _evaluate(state, outputs, values, 2 * outputs, scratch)
+        for c in range(outputs):
+            out[c] += scratch[c] / count
+
+
+@inner
+def _project(state, settings, kept, new, f):
+    """Note |w|^2 and project onto the ball of radius sqrt(2 l(0) / lambda) (step 13).
+
+    The step left ``kept`` times the old function and added ``new`` (true weights) at a point
+    where the function now has the values ``f``:
+    |w'|^2 = kept^2 |w|^2 + sum_c new_c (2 f_c - new_c).
+    """
+    status = state.status[0]
+    square = kept * kept * status.square_norm
+    for c in range(settings.outputs):
+        square += new[c] * (2.0 * f[c] - new[c])
+    square = max(square, 0.0)
+    radius = status.largest / settings.regularisation
+    if square > radius:
+        status.scale *= np.sqrt(radius / square)
+        square = radius
+    status.square_norm = square
+
+
+@compiled
+def single_pass(
+    points, square_norms, absolute_norms, self_kernels, weights, factor, diagonal, status,
+    loss, loss_number, regularisation, shape, delta, beta, rho, most, suffix, projected, outputs,
+    codes, numbers, needs_dots, needs_squares, needs_l1, depth,
+    dense, data, indices, indptr, sparse,
+    labels, sample_weights, first, predictions,
+):  # fmt: skip
+    """Learn from the samples ``first`` onwards, one at a time.
+
+    Arguments come flat because that makes the call from Python several times cheaper.
+    ``predictions``, (n, outputs) or with no rows, receives what the model said of each sample
+    before it learned from it.
+
+    Returns
+    -------
+    reason, next : int
+        Why it stopped, and the first sample that was not consumed. ``FULL``: give the state
+        a larger capacity and call again.
+    """
+    state = State(
+        points, square_norms, absolute_norms, self_kernels, weights, factor, diagonal, status
+    )
+    settings = Settings(
+        loss, loss_number, regularisation, shape, delta, beta, rho, most, suffix, projected, outputs
+    )
+    program = Program(codes, numbers, needs_dots, needs_squares, needs_l1, depth)
+    rows = Rows(dense, data, indices, indptr, sparse)
+    point = Rows(np.empty((1, points.shape[0])), data[:0], indices[:0], indptr[:0], False)
+    record = status[0]
+    capacity = diagonal.shape[0]
+    work = np.empty((3, capacity))
+    values = np.empty((max(1, depth), capacity))
+    f = np.empty(outputs)
+    slope = np.empty(outputs)
+    new = np.empty(outputs)
+    scratch = np.empty(outputs)
+    zero = np.int64(0)  # a literal would be compiled for separately
+    for i in range(first, labels.shape[0]):
+        n = record.order
+        if n == capacity and n < most:
+            return FULL, i
+        square, absolute = row_norms(rows, i)
+        if not square <= LARGEST_SQUARE_NORM:
+            return UNUSABLE, i
+        kernel_values(
+            program, rows, i, points, square_norms, absolute_norms, square, n, work, values
+        )
+        _evaluate(state, outputs, values, zero, f)
+        if predictions.shape[0] > 0:
+            _foretell(state, outputs, values, f, predictions[i], scratch)
+        for c in range(outputs):
+            f[c] *= record.scale
+        target = target_of(loss, outputs, labels[i])
+        active = loss_derivative(loss, loss_number, f, outputs, target, slope)
+
+        t = record.steps + 1
+        kept = (t - 1.0) / t
+        scale = record.scale * kept if t > 1 else 1.0
+        for c in range(outputs):  # -eta_t l', eta_t = 1 / (lambda t); true weights
+            new[c] = -sample_weights[i] * slope[c] / (regularisation * t) if active else 0.0
+            if not abs(new[c] / scale) <= LARGEST_WEIGHT:
+                return DIVERGED, i
+        if 0.0 < suffix < 1.0 and record.averaged > 0:
+            if t - 1 - record.averaged <= (1.0 - suffix) * (t - 1):
+                _close_block(state, outputs)
+        record.scale = scale
+        if projected:
+            zero_loss = target * target if loss == SQUARED_ERROR else 2.0
+            record.largest = max(record.largest, sample_weights[i] * zero_loss)
+        if active:
+            record.taken += 1
+            j, same = _choose(state, settings, rows, i, square, absolute, work)
+            total = 0.0
+            for c in range(outputs):
+                weights[j, c] += new[c] / scale
+                total += new[c] * new[c]
+                if suffix > 0.0:
+                    weights[j, outputs + c] += record.summed * (new[c] / scale)
+            if not same:  # |k(x, .) - k(c, .)|^2 = 2 - 2 k(x, c)
+                record.error_spent += np.sqrt(total * max(0.0, 2.0 - 2.0 * values[0, j]))
+            if projected:
+                if same:
+                    for c in range(outputs):
+                        f[c] = kept * f[c] + new[c]
+                else:  # the function at the core point is another evaluation
+                    for q in range(points.shape[0]):
+                        point.dense[0, q] = points[q, j]
+                    kernel_values(
+                        program, point, zero, points, square_norms, absolute_norms,
+                        square_norms[j], n, work, values,
+                    )  # fmt: skip
+                    _evaluate(state, outputs, values, zero, f)
+                    for c in range(outputs):
+                        f[c] *= scale
+        if projected:
+            _project(state, settings, kept, new, f)
+        record.summed += record.scale
+        record.averaged += 1
+        record.steps += 1
+        record.seen += 1
+        if record.scale < SMALLEST_SCALE:
+            _settle(state, outputs)
+    return DONE, labels.shape[0]

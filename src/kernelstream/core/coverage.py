@@ -1,0 +1,179 @@
+"""Cells of bounded diameter around core points (AVM, Algorithms 3 and 4).
+
+Which cell holds a sample is read off the squared distances that its kernel values were
+computed from. Cells are open: a sample at exactly the radius is outside.
+"""
+
+import math
+
+import numpy as np
+
+from kernelstream.core.jit import compiled, inner
+from kernelstream.core.kernel import (
+    FEW_FEATURES,
+    SQUARES,
+    Program,
+    Rows,
+    evaluate,
+    row_dots,
+    row_l1,
+    row_norms,
+    squares_from_differences,
+    squares_from_dots,
+)
+from kernelstream.core.komp import store
+from kernelstream.core.passes import DONE, FULL, LARGEST_SQUARE_NORM, UNUSABLE
+from kernelstream.core.state import State
+
+HYPERSPHERE, HYPERRECTANGLE = range(2)
+
+
+@inner
+def distances(program, rows, i, points, square_norms, absolute_norms, square, n, work):
+    """Fill ``work`` with what the kernel needs, the squared distances in any case."""
+    if not rows.sparse and points.shape[0] <= FEW_FEATURES:
+        squares_from_differences(rows, i, points, n, work)
+    else:
+        row_dots(rows, i, points, n, work)
+        squares_from_dots(rows, i, points, square_norms, square, n, work)
+    if program.needs_l1:
+        row_l1(rows, i, points, absolute_norms, n, work)
+
+
+@inner
+def kernel_values(program, rows, i, points, square_norms, absolute_norms, square, n, work, values):
+    """``values[0, :n]`` = kernel values of sample ``i``; ``work[SQUARES]`` = squared distances."""
+    distances(program, rows, i, points, square_norms, absolute_norms, square, n, work)
+    zero = np.int64(0)  # a literal would be compiled for separately
+    evaluate(program, work, n, values, zero)
+
+
+@inner
+def nearest(work, n):
+    """The nearest of the first ``n`` points, the first one in a tie; -1 without points."""
+    if n == 0:
+        return -1
+    a, b, c, d = np.inf, np.inf, np.inf, np.inf  # four chains: a comparison waits for the last
+    j = 0
+    while j + 3 < n:
+        a = work[SQUARES, j] if work[SQUARES, j] < a else a
+        b = work[SQUARES, j + 1] if work[SQUARES, j + 1] < b else b
+        c = work[SQUARES, j + 2] if work[SQUARES, j + 2] < c else c
+        d = work[SQUARES, j + 3] if work[SQUARES, j + 3] < d else d
+        j += 4
+    while j < n:
+        a = work[SQUARES, j] if work[SQUARES, j] < a else a
+        j += 1
+    least = min(min(a, b), min(c, d))
+    for j in range(n):
+        if work[SQUARES, j] == least:
+            return j
+    return 0  # all distances overflowed
+
+
+@inner
+def _in_box(rows, i, points, j, half):
+    """Whether |x_i - d_j|_inf < half."""
+    if not rows.sparse:
+        for q in range(points.shape[0]):
+            if not abs(rows.dense[i, q] - points[q, j]) < half:
+                return False
+        return True
+    q = 0
+    for s in range(rows.indptr[i], rows.indptr[i + 1]):
+        while q < rows.indices[s]:
+            if not abs(points[q, j]) < half:
+                return False
+            q += 1
+        if not abs(rows.data[s] - points[q, j]) < half:
+            return False
+        q += 1
+    while q < points.shape[0]:
+        if not abs(points[q, j]) < half:
+            return False
+        q += 1
+    return True
+
+
+@inner
+def find_cell(shape, delta, rows, i, points, work, cells):
+    """The core point among the first ``cells`` whose cell holds sample ``i``, or -1.
+
+    Hypersphere: the nearest one, if closer than delta / 2 (delta is a diameter). Erratum: the
+    authors' code takes delta as the radius. Hyperrectangle: the first one with
+    |x - c|_inf < delta / sqrt(p).
+    """
+    if shape == HYPERSPHERE:
+        j = nearest(work, cells)
+        return j if j >= 0 and work[SQUARES, j] < 0.25 * delta * delta else -1
+    half = delta / math.sqrt(points.shape[0])
+    for j in range(cells):
+        # |.|_inf <= |.|_2 <= sqrt(p) |.|_inf: most points are far enough to tell, and to spare.
+        if work[SQUARES, j] < 1.000001 * delta * delta and _in_box(rows, i, points, j, half):
+            return j
+    return -1
+
+
+@inner
+def add_point(state, rows, i, square, absolute):
+    """Store sample ``i`` as a point without a cell; returns its place."""
+    place = state.status[0].order
+    store(state, place, rows, i, square, absolute, 1.0)
+    for c in range(state.weights.shape[1]):
+        state.weights[place, c] = 0.0
+    state.status[0].order += 1
+    return place
+
+
+@inner
+def make_core_point(state, j):
+    """Give point ``j`` a cell; returns its new place, behind the other core points."""
+    place = state.status[0].cells
+    if j != place:
+        for q in range(state.points.shape[0]):
+            _swap(state.points[q], j, place)
+        _swap(state.square_norms, j, place)
+        _swap(state.absolute_norms, j, place)
+        for c in range(state.weights.shape[1]):
+            weight = state.weights[j, c]
+            state.weights[j, c] = state.weights[place, c]
+            state.weights[place, c] = weight
+    state.status[0].cells += 1
+    return place
+
+
+@inner
+def _swap(array, j, k):
+    value = array[j]
+    array[j] = array[k]
+    array[k] = value
+
+
+@compiled
+def cover(
+    points, square_norms, absolute_norms, self_kernels, weights, factor, diagonal, status,
+    shape, delta, dense, data, indices, indptr, sparse, first,
+):  # fmt: skip
+    """Build cells until every sample from ``first`` on lies in one (Algorithms 3 and 4).
+
+    Returns why it stopped (``FULL``: give the state more room, call again), and where.
+    """
+    state = State(
+        points, square_norms, absolute_norms, self_kernels, weights, factor, diagonal, status
+    )
+    rows = Rows(dense, data, indices, indptr, sparse)
+    none = Program(np.empty(0, np.int64), np.empty((0, 3)), False, True, False, 0)
+    record = status[0]
+    work = np.empty((3, diagonal.shape[0]))
+    count = indptr.shape[0] - 1 if sparse else dense.shape[0]
+    for i in range(first, count):
+        if record.order == diagonal.shape[0]:
+            return FULL, i
+        square, absolute = row_norms(rows, i)
+        if not square <= LARGEST_SQUARE_NORM:
+            return UNUSABLE, i
+        cells = record.cells
+        distances(none, rows, i, points, square_norms, absolute_norms, square, cells, work)
+        if find_cell(shape, delta, rows, i, points, work, cells) < 0:
+            make_core_point(state, add_point(state, rows, i, square, absolute))
+    return DONE, count
