@@ -234,6 +234,7 @@ def test_any_run_equals_the_twin(data):
     loss = data.draw(st.sampled_from(sorted(LOSSES)))
     if loss in naive_losses.REGRESSION:
         outputs = 1
+    softmax = loss == "log_loss" and outputs > 1
     n, features = data.draw(st.integers(1, size(60, 12))), data.draw(st.integers(1, 20))
     rng = np.random.default_rng(data.draw(st.integers(0, 10**6)))
     X = rng.integers(-2, 3, (n, features)) / 2.0
@@ -248,7 +249,8 @@ def test_any_run_equals_the_twin(data):
         loss=loss, outputs=outputs,
         shape=data.draw(st.sampled_from(sorted(SHAPES))),
         delta=data.draw(st.sampled_from([0.5, 1.0, 2.0, 3.0, 4.0])),
-        regularisation=data.draw(st.sampled_from([0.013, 0.31, 1.0, 4.1])),
+        # Less would drive softmax to where rounding decides whether anything is left to learn.
+        regularisation=data.draw(st.sampled_from([0.31, 1.0, 4.1, 0.31 if softmax else 0.013])),
         beta=data.draw(st.sampled_from([0.0, 2.0])),
         most=data.draw(st.sampled_from([10**9, 3])),
         suffix=data.draw(st.sampled_from([0.0, 1.0, 0.3])),
