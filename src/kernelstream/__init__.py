@@ -3,16 +3,27 @@
 from typing import TYPE_CHECKING, Any
 
 from kernelstream._version import __version__
-from kernelstream.errors import DivergenceError, IllConditionedError
+from kernelstream.compression.coverage import Coverage
+from kernelstream.errors import CapWarning, DivergenceError, IllConditionedError
 from kernelstream.expansion import KernelExpansion
 from kernelstream.losses import Loss
 from kernelstream.storage import ModelFileError
 from kernelstream.streams import make_multidist, make_regression_outliers
 
 if TYPE_CHECKING:
-    from kernelstream.models import POLKClassifier, POLKRegressor, load
+    from kernelstream.models import (
+        AVMClassifier,
+        AVMRegressor,
+        POLKClassifier,
+        POLKRegressor,
+        load,
+    )
 
 __all__ = [
+    "AVMClassifier",
+    "AVMRegressor",
+    "CapWarning",
+    "Coverage",
     "DivergenceError",
     "IllConditionedError",
     "KernelExpansion",

@@ -10,3 +10,7 @@ class DivergenceError(ArithmeticError):
 
 class IllConditionedError(ArithmeticError):
     """The kernel matrix of the stored points cannot be factorised in double precision."""
+
+
+class CapWarning(UserWarning):
+    """A cap on points or bytes costs accuracy."""

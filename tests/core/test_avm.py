@@ -193,9 +193,7 @@ def test_samples_kept_exactly_equal_the_twin(beta, rho, shape):
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_averages_equal_the_twin(loss, suffix, outputs):
     X, labels = stream(outputs=outputs)
-    _, model = compare(
-        X, labels, loss=loss, suffix=suffix, outputs=outputs, regularisation=0.02
-    )
+    _, model = compare(X, labels, loss=loss, suffix=suffix, outputs=outputs, regularisation=0.02)
     assert np.abs(model.weights - model.averaged).max() > 1e-3
 
 

@@ -234,9 +234,9 @@ def single_pass(
             new[c] = -sample_weights[i] * slope[c] / (regularisation * t) if active else 0.0
             if not abs(new[c] / scale) <= LARGEST_WEIGHT:
                 return DIVERGED, i
-        if 0.0 < suffix < 1.0 and record.averaged > 0:
-            if t - 1 - record.averaged <= (1.0 - suffix) * (t - 1):
-                _close_block(state, outputs)
+        started = t - 1 - record.averaged  # the step before the block being averaged
+        if 0.0 < suffix < 1.0 and record.averaged > 0 and started <= (1.0 - suffix) * (t - 1):
+            _close_block(state, outputs)
         record.scale = scale
         if projected:
             zero_loss = target * target if loss == SQUARED_ERROR else 2.0

@@ -100,9 +100,7 @@ def largest_capacity(limit: int, features: int, columns: int, factored: bool = T
     return guess
 
 
-def allocate(
-    features: int, columns: int, capacity: int, seed: int, factored: bool = True
-) -> State:
+def allocate(features: int, columns: int, capacity: int, seed: int, factored: bool = True) -> State:
     """An empty state."""
     state = _arrays(features, columns, capacity, factored)
     state.status[0]["scale"] = 1.0
@@ -150,9 +148,7 @@ def pack(state: State) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     return arrays, {name: state.status[0][name].item() for name in _KEPT}
 
 
-def unpack(
-    arrays: dict[str, np.ndarray], status: dict[str, Any], factored: bool = True
-) -> State:
+def unpack(arrays: dict[str, np.ndarray], status: dict[str, Any], factored: bool = True) -> State:
     """The state behind :func:`pack`; ``ValueError`` if the parts do not belong together."""
     points, weights = arrays["points"], arrays["weights"]
     if points.ndim != 2 or weights.ndim != 2 or set(status) != set(_KEPT):

@@ -18,10 +18,8 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 
-from kernelstream.compression import komp
 from kernelstream.core.kernel import Rows
-from kernelstream.core.komp import BLOCK, GREEDY, prune_block
-from kernelstream.core.polk import DIVERGED, DONE, FULL, ROOMY, UNUSABLE
+from kernelstream.core.passes import DIVERGED, DONE, FULL, ROOMY, UNUSABLE
 from kernelstream.core.state import (
     SMALLEST_CAPACITY,
     State,
@@ -32,7 +30,7 @@ from kernelstream.core.state import (
 )
 from kernelstream.errors import DivergenceError
 from kernelstream.expansion import KernelExpansion, expand
-from kernelstream.kernels import make_kernel
+from kernelstream.kernels import Kernel
 from kernelstream.models import _validation as check
 from kernelstream.models._files import SavedModel
 from kernelstream.rows import (
@@ -55,6 +53,8 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
     """Base of all estimators that learn a kernel expansion from a stream."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+    _lasting: ClassVar[tuple[str, ...]] = ("loss", "kernel", "gamma")  # cannot change on the way
+    _factored: ClassVar[bool] = True  # whether the state needs a factor of its Gram matrix
     _foretold: NDArray[np.float64] | None = None  # room for predictions, see _foretell
     _state: State  # absent until something was learned
     _call: Any = None  # what learn_one calls, see _prepare_call
@@ -72,6 +72,21 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
 
     def _single_pass(self) -> Callable[..., tuple[int, int]]:
         """The same for steps of one sample; also takes room for the predictions made before."""
+        raise NotImplementedError
+
+    def _make_kernel(self, rows: Rows) -> Kernel:
+        """The kernel, where it takes its numbers from the first samples."""
+        raise NotImplementedError
+
+    def _drop_points(self, most: int) -> None:
+        """Keep at most this many points: a cap was lowered."""
+        raise NotImplementedError
+
+    def _watch(self) -> None:
+        """What the compiled pass asks for with ``PROBE``."""
+
+    def _overflow_cure(self) -> str:
+        """Why the weights would overflow, and what to do about it."""
         raise NotImplementedError
 
     # ---- state ------------------------------------------------------------------------
@@ -106,8 +121,13 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
         return 1
 
     @property
+    def _parts(self) -> int:
+        """Sets of weight columns: the current function, and what its average needs."""
+        return 2 if self.average else 1
+
+    @property
     def _columns(self) -> int:
-        return self._outputs * (2 if self.average else 1)
+        return self._outputs * self._parts
 
     def _check_parameters(self, anew: bool = False) -> None:
         """Refuse unusable parameters; cheap when nothing changed since the last call."""
@@ -119,7 +139,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
         self._validate_params()
         self._check_combination()
         if hasattr(self, "_state") and not anew:
-            for name in ("loss", "kernel", "gamma", "degree", "coef0"):
+            for name in self._lasting:
                 before = checked[list(names).index(name)] if checked else None
                 if checked and getattr(self, name) != before:
                     raise ValueError(
@@ -136,13 +156,13 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
 
     def _start(self, X: Any, rows: Rows) -> None:
         """An empty state for samples like these."""
-        self.kernel_ = make_kernel(self.kernel, self._first_gamma(rows), self.degree, self.coef0)
+        self.kernel_ = self._make_kernel(rows)
         check.check_kernel_range(self.kernel_, rows)
         check.note_features(self, X)
         features = rows.dense.shape[1]
         capacity = min(SMALLEST_CAPACITY, self._capacity_limit(features))
         seed = int(random_numbers(self.random_state).randint(np.iinfo(np.int32).max))
-        self._state = allocate(features, self._columns, capacity, seed)
+        self._state = allocate(features, self._columns, capacity, seed, self._factored)
         self._pending = None
         self._call = None
 
@@ -161,13 +181,13 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
         """Points that may ever be held, those of an unfinished step included."""
         batch = self.batch_size
         outputs = self._outputs if outputs is None else outputs
-        columns = outputs * (2 if self.average else 1)
+        columns = outputs * self._parts
         limit = np.iinfo(np.int32).max if self.max_points is None else self.max_points + batch
         if self.max_bytes is not None:
             waiting = (batch - 1) * (12 * features + 24) + 8  # dense, or sparse without zeros
-            fits = largest_capacity(self.max_bytes - waiting, features, columns)
+            fits = largest_capacity(self.max_bytes - waiting, features, columns, self._factored)
             if fits < batch + 1:
-                least = state_bytes(batch + 1, features, columns) + waiting
+                least = state_bytes(batch + 1, features, columns, self._factored) + waiting
                 raise ValueError(
                     f"max_bytes={self.max_bytes} does not hold a single point: {features} "
                     f"features, {outputs} outputs and batches of {batch} need at least "
@@ -277,19 +297,17 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
                 raise ValueError(f"Sample {done} of this call has NaN, infinite or huge entries.")
             elif reason == DIVERGED:
                 raise DivergenceError(
-                    f"Sample {done} of this call would make the weights overflow: the step size "
-                    f"eta0={self.eta0} is too large for this kernel and these targets. Choose a "
-                    "smaller eta0, scale the data and the target, or use a loss with a bounded "
-                    "derivative such as 'huber'. What was learned before it is kept."
+                    f"Sample {done} of this call would make the weights overflow: "
+                    f"{self._overflow_cure()} What was learned before it is kept."
                 )
             else:
-                komp.watch(self._state, self.kernel_, self._outputs)
+                self._watch()
 
     def _shrink(self, limit: int) -> None:
         """Give up what a cap no longer allows: it was lowered, or new outputs need room."""
         most = limit - self.batch_size
         if self._state.order > most:
-            prune_block(self._state, self._outputs, 0.0, 0.0, most, GREEDY, BLOCK)
+            self._drop_points(most)
         if self._state.capacity > limit:
             self._state = resize(self._state, limit)
 
@@ -350,13 +368,8 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
 
     @property
     def n_forced_(self) -> int:
-        """Points removed beyond the error budget, because of ``max_points`` or ``max_bytes``."""
+        """How often ``max_points`` or ``max_bytes`` left no choice."""
         return int(self._fitted().status[0]["forced"])
-
-    @property
-    def residual_(self) -> float:
-        """max |S S^T K - I|: how far the factor of the inverse Gram matrix is from exact."""
-        return komp.residual(self._fitted(), self.kernel_)
 
     @property
     def expansion_(self) -> KernelExpansion:
@@ -404,6 +417,11 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
         if reason != DONE:  # what is left, if anything, and what there is to do about the state
             self._run(dense_rows(row[done:]), targets[done:], weights[done:])
 
+    @property
+    def _lean(self) -> bool:
+        """Whether a sample that the compiled pass accepts needs no other check."""
+        return self.batch_size == 1 and self.kernel_.isotropic and self._pending is None
+
     def _prepare_call(self) -> None:
         """What does not change from one sample to the next."""
         self._check_parameters()
@@ -413,8 +431,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
         rest = (
             *settings, *self.kernel_.program, *dense_rows(row), targets, weights, 0, _NO_ROOM,
         )  # fmt: skip
-        lean = self.batch_size == 1 and self.kernel_.isotropic and self._pending is None
-        self._call = self._single_pass() if lean else None, rest, (targets, weights, row)
+        self._call = self._single_pass() if self._lean else None, rest, (targets, weights, row)
 
 
 @contextmanager

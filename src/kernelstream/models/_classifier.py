@@ -9,8 +9,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 
 from kernelstream.core.kernel import Rows
+from kernelstream.losses import make_loss
 from kernelstream.models import _validation as check
 from kernelstream.models._base import KernelEstimator, as_before_on_error, learn_epochs
 from kernelstream.rows import count_rows, slice_rows
@@ -22,6 +24,12 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
     @property
     def _outputs(self) -> int:
         return _outputs_for(len(self.classes_))
+
+    def _check_combination(self) -> None:
+        super()._check_combination()
+        if make_loss(self.loss).for_regression:
+            other = type(self).__name__.replace("Classifier", "Regressor")
+            raise ValueError(f"{self.loss!r} is a loss for regression: use {other}")
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from scratch, ``n_epochs`` times over the samples.
@@ -161,16 +169,15 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
     def _add_class(self, label: Any) -> None:
         """Room for one more class; what was learned about the others stays."""
         place = int(np.searchsorted(self.classes_, label))
-        before, average = len(self.classes_), bool(self.average)
+        before = len(self.classes_)
         self.classes_ = np.insert(
             self.classes_.astype(np.result_type(self.classes_, np.asarray(label))), place, label
         )
         state, outputs = self._state, _outputs_for(before)
-        parts = [state.weights[:, :outputs]]
-        if average:
-            parts.append(state.weights[:, outputs:])
+        parts = [state.weights[:, k * outputs : (k + 1) * outputs] for k in range(self._parts)]
         if before == 2:  # f becomes (-f/2, f/2): the margin between the two is what it was
             parts = [np.concatenate([-0.5 * part, 0.5 * part], axis=1) for part in parts]
+            state.status[0]["square_norm"] *= 0.5
         if before >= 2:
             parts = [np.insert(part, place, 0.0, axis=1) for part in parts]
         elif before == 1 and place == 0:  # the class so far becomes the positive one
@@ -199,6 +206,28 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         if values.shape[1] == 1:
             return self.classes_[(values[:, 0] > 0.0).astype(int)]
         return self.classes_[np.argmax(values, axis=1)]
+
+    def _has_probabilities(self) -> bool:
+        if make_loss(self.loss).name == "log_loss":
+            return True
+        raise AttributeError(f"predict_proba needs loss='log_loss', this model has {self.loss!r}")
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """The probability of each class, (n, classes); for ``loss="log_loss"`` only."""
+        values = self._evaluate(X)
+        if len(self.classes_) == 1:
+            return np.ones((len(values), 1))
+        if values.shape[1] == 1:
+            values = np.concatenate([np.zeros_like(values), values], axis=1)
+        values = np.exp(values - values.max(axis=1, keepdims=True))
+        return values / values.sum(axis=1, keepdims=True)
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """The logarithm of :meth:`predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
 
     def _extra_header(self) -> dict[str, Any]:
         kind = self.classes_.dtype.kind

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream import storage
 from kernelstream._version import __version__
+from kernelstream.compression.coverage import Coverage
 from kernelstream.core.kernel import Rows, first_bad_entry
 from kernelstream.core.state import (
     SMALLEST_CAPACITY,
@@ -39,6 +40,7 @@ class SavedModel:
     # Supplied by the estimator.
     _state: State
     _pending: Any
+    _factored: ClassVar[bool]
     _call: Any
     kernel_: Kernel
     n_features_in_: int
@@ -106,7 +108,7 @@ class SavedModel:
         parameters = {name: _unplain(value) for name, value in header["parameters"].items()}
         model: Any = cls(**parameters)
         model.kernel_ = kernel_from_config(header["kernel"])
-        state = unpack(arrays, header["status"])
+        state = unpack(arrays, header["status"], cls._factored)
         if state.points.shape[0] != header["features"]:
             raise ValueError("the number of features contradicts the points")
         model.n_features_in_ = header["features"]
@@ -172,6 +174,8 @@ def _plain(value: Any) -> Any:
         return {"kernel": value.to_config()}
     if isinstance(value, Loss):
         return {"loss": [value.name, value.number]}
+    if isinstance(value, Coverage):
+        return {"coverage": value.to_config()}
     if isinstance(value, np.generic):
         return value.item()
     if value is None or isinstance(value, str | bool | int | float):
@@ -183,6 +187,8 @@ def _unplain(value: Any) -> Any:
     if isinstance(value, dict):
         if "kernel" in value:
             return kernel_from_config(value["kernel"])
+        if "coverage" in value:
+            return Coverage.from_config(value["coverage"])
         return make_loss(Loss(*value["loss"]))
     return value
 

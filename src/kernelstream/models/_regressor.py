@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from kernelstream.core.kernel import Rows
+from kernelstream.losses import make_loss
 from kernelstream.models import _validation as check
 from kernelstream.models._base import KernelEstimator, as_before_on_error, learn_epochs
 from kernelstream.rows import LARGEST_ENTRY, count_rows
@@ -16,6 +17,12 @@ from kernelstream.rows import LARGEST_ENTRY, count_rows
 
 class KernelRegressor(RegressorMixin, KernelEstimator):  # type: ignore[misc]
     """A number as output."""
+
+    def _check_combination(self) -> None:
+        super()._check_combination()
+        if not make_loss(self.loss).for_regression:
+            other = type(self).__name__.replace("Regressor", "Classifier")
+            raise ValueError(f"{self.loss!r} is a loss for classes: use {other}")
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from scratch, ``n_epochs`` times over the samples.

@@ -7,13 +7,13 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
 
-from kernelstream.core.komp import GREEDY, RANDOM
+from kernelstream.compression import komp
+from kernelstream.core.kernel import Rows
+from kernelstream.core.komp import BLOCK, GREEDY, RANDOM, prune_block
 from kernelstream.core.polk import batch_pass, single_pass
-from kernelstream.kernels import KERNEL_NAMES, Kernel
+from kernelstream.kernels import KERNEL_NAMES, Kernel, make_kernel
 from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, Loss, make_loss
 from kernelstream.models._base import KernelEstimator
 from kernelstream.models._classifier import KernelClassifier
@@ -132,8 +132,10 @@ class _POLK(KernelEstimator):
         "random_state": ["random_state"],
     }
 
+    _lasting = (*KernelEstimator._lasting, "degree", "coef0")
+
     def _check_combination(self) -> None:
-        make_loss(self.loss)
+        super()._check_combination()
         if not self.eta0 * self.alpha < 1.0:
             raise ValueError(
                 f"eta0 * alpha must be below 1 for the step to shrink the function, got "
@@ -157,6 +159,27 @@ class _POLK(KernelEstimator):
             most, int(self.batch_size), AVERAGING if self.average else 0.0, self._horizon(),
             RANDOM if self.projection == "random" else GREEDY, outputs,
         )  # fmt: skip
+
+    def _make_kernel(self, rows: Rows) -> Kernel:
+        return make_kernel(self.kernel, self._first_gamma(rows), self.degree, self.coef0)
+
+    def _drop_points(self, most: int) -> None:
+        prune_block(self._state, self._outputs, 0.0, 0.0, most, GREEDY, BLOCK)
+
+    def _watch(self) -> None:
+        komp.watch(self._state, self.kernel_, self._outputs)
+
+    def _overflow_cure(self) -> str:
+        return (
+            f"the step size eta0={self.eta0} is too large for this kernel and these targets. "
+            "Choose a smaller eta0, scale the data and the target, or use a loss with a bounded "
+            "derivative such as 'huber'."
+        )
+
+    @property
+    def residual_(self) -> float:
+        """max |S S^T K - I|: how far the factor of the inverse Gram matrix is from exact."""
+        return komp.residual(self._fitted(), self.kernel_)
 
     def _horizon(self) -> float:
         return np.inf if isinstance(self.average, bool | np.bool_) else float(self.average)
@@ -256,33 +279,6 @@ class POLKClassifier(_POLK, KernelClassifier):
         self.shuffle = shuffle
         self.random_state = random_state
 
-    def _check_combination(self) -> None:
-        super()._check_combination()
-        if make_loss(self.loss).for_regression:
-            raise ValueError(f"{self.loss!r} is a loss for regression: use POLKRegressor")
-
-    def _has_probabilities(self) -> bool:
-        if make_loss(self.loss).name == "log_loss":
-            return True
-        raise AttributeError(f"predict_proba needs loss='log_loss', this model has {self.loss!r}")
-
-    @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """The probability of each class, (n, classes); for ``loss="log_loss"`` only."""
-        values = self._evaluate(X)
-        if len(self.classes_) == 1:
-            return np.ones((len(values), 1))
-        if values.shape[1] == 1:
-            values = np.concatenate([np.zeros_like(values), values], axis=1)
-        values = np.exp(values - values.max(axis=1, keepdims=True))
-        return values / values.sum(axis=1, keepdims=True)
-
-    @available_if(_has_probabilities)
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """The logarithm of :meth:`predict_proba`."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
 
 class POLKRegressor(_POLK, KernelRegressor):
     __doc__ = f"""Nonlinear regression on a stream, in bounded memory.
@@ -367,8 +363,3 @@ class POLKRegressor(_POLK, KernelRegressor):
         self.n_epochs = n_epochs
         self.shuffle = shuffle
         self.random_state = random_state
-
-    def _check_combination(self) -> None:
-        super()._check_combination()
-        if not make_loss(self.loss).for_regression:
-            raise ValueError(f"{self.loss!r} is a loss for classes: use POLKClassifier")

@@ -1,0 +1,145 @@
+"""Cells of bounded diameter: built in advance, merged when a cap is lowered, and their size."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kernelstream.core import coverage as core
+from kernelstream.core.kernel import Rows
+from kernelstream.core.passes import FULL
+from kernelstream.core.state import SMALLEST_CAPACITY, State, allocate, resize
+from kernelstream.kernels import Kernel
+from kernelstream.rows import as_finite_rows, count_rows, rows_matrix, slice_rows
+
+SHAPES = {"hypersphere": core.HYPERSPHERE, "hyperrectangle": core.HYPERRECTANGLE}
+
+#: ``delta="auto"`` looks at the first samples, this many.
+FIRST_SAMPLES = 200
+
+
+class Coverage:
+    """Cells that cover the data, each of diameter delta around a core point.
+
+    A sample outside all cells becomes the core point of a new one. AVM builds its coverage on
+    the fly; given one of these it begins with these cells, in which the order of a stream then
+    plays no part.
+
+    Parameters
+    ----------
+    shape : {"hypersphere", "hyperrectangle"}, default="hypersphere"
+        A sample belongs to the nearest core point if closer than delta / 2, or to the first one
+        with |x - c|_inf < delta / sqrt(features).
+    delta : float or "auto", default="auto"
+        The diameter. ``auto``: see :func:`suggested_delta`.
+
+    Attributes
+    ----------
+    core_points_ : (M, p) array
+    delta_ : float
+
+    Examples
+    --------
+    >>> Coverage(delta=2.0).fit([[0.0], [0.9], [1.0], [1.5]]).core_points_
+    array([[0.],
+           [1.]])
+    """
+
+    def __init__(self, shape: str = "hypersphere", delta: float | str = "auto") -> None:
+        if shape not in SHAPES:
+            raise ValueError(f"shape must be one of {', '.join(SHAPES)}; got {shape!r}")
+        number = isinstance(delta, Real) and not isinstance(delta, bool)
+        if delta != "auto" and not (number and 0.0 < float(delta) < math.inf):
+            raise ValueError(f"delta must be 'auto' or a finite number > 0, got {delta!r}")
+        self.shape = shape
+        self.delta = delta
+
+    def __repr__(self) -> str:
+        return f"Coverage({self.shape!r}, {self.delta!r})"
+
+    def fit(self, X: ArrayLike) -> Self:
+        """Build the cells of these samples, in their order (Algorithms 3 and 4)."""
+        rows = as_finite_rows(X)
+        first = slice_rows(rows, 0, min(FIRST_SAMPLES, count_rows(rows)))
+        self.delta_ = suggested_delta(first) if self.delta == "auto" else float(self.delta)
+        state = allocate(rows.dense.shape[1], 1, SMALLEST_CAPACITY, seed=0, factored=False)
+        done, reason = 0, FULL
+        while reason == FULL:
+            reason, done = core.cover(*state, SHAPES[self.shape], self.delta_, *rows, done)
+            if reason == FULL:
+                state = resize(state, 2 * state.capacity)
+        self.core_points_ = np.ascontiguousarray(state.points[:, : state.order].T)
+        return self
+
+    def to_config(self) -> dict[str, Any]:
+        """Plain data that :meth:`from_config` turns back into this coverage."""
+        if not hasattr(self, "core_points_"):
+            return {"shape": self.shape, "delta": self.delta}
+        points = self.core_points_.tolist()
+        return {"shape": self.shape, "delta": self.delta, "used": self.delta_, "points": points}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Coverage:
+        """The coverage behind :meth:`to_config`; ``ValueError`` if it describes none."""
+        coverage = cls(config["shape"], config["delta"])
+        if "points" in config:
+            points, used = np.array(config["points"], np.float64), float(config["used"])
+            if points.ndim != 2 or not np.isfinite(points).all() or not 0.0 < used < math.inf:
+                raise ValueError("the core points are not a finite matrix, or delta is not a size")
+            coverage.core_points_, coverage.delta_ = points, used
+        return coverage
+
+
+def suggested_delta(rows: Rows) -> float:
+    """A diameter for samples like these: 2 (mean - standard deviation) of their distances.
+
+    Section 9.2 looks for delta around twice the mean pairwise distance, within two standard
+    deviations; this is the lower end. In many dimensions distances concentrate and it is close
+    to twice the mean; in few it is much smaller, where twice the mean would be a handful of
+    cells for all the data.
+    """
+    n = count_rows(rows)
+    matrix = rows_matrix(rows) if rows.sparse else rows.dense
+    with np.errstate(over="ignore", invalid="ignore"):
+        products = matrix @ matrix.T
+        products = products.toarray() if rows.sparse else products
+        lengths = products.diagonal()
+        squares = lengths[:, None] + lengths[None, :] - 2.0 * products
+    squares = np.nan_to_num(squares[np.triu_indices(n, 1)], nan=0.0, posinf=1e300)
+    distances = np.sqrt(np.maximum(squares, 0.0))
+    mean = float(distances.mean()) if n > 1 else 0.0
+    if not mean > 1e-100:  # one sample, or always the same
+        return 1.0
+    return 2.0 * max(mean - float(distances.std()), 0.25 * mean)
+
+
+def merge_points(state: State, kernel: Kernel, outputs: int, most: int) -> None:
+    """Keep the ``most`` heaviest points; the weights of the others go to the nearest of them."""
+    n, status = state.order, state.status[0]
+    weights = state.weights[:n]
+    sizes = np.sqrt((weights[:, :outputs] ** 2).sum(axis=1))
+    kept = np.sort(np.argsort(-sizes, kind="stable")[:most])
+    dropped = np.setdiff1d(np.arange(n), kept)
+    points = state.points[:, :n].T
+    squares = ((points[dropped, None] - points[None, kept]) ** 2).sum(axis=2)
+    nearest = squares.argmin(axis=1)
+    merged = weights[kept]
+    np.add.at(merged, nearest, weights[dropped])
+    values = kernel(points)
+    lost = np.maximum(2.0 - 2.0 * values[dropped, kept[nearest]], 0.0)
+    status["error_spent"] += float((status["scale"] * sizes[dropped] * np.sqrt(lost)).sum())
+    status["forced"] += len(dropped)
+    status["removed"] += len(dropped)
+    for array in (state.square_norms, state.absolute_norms, state.self_kernels):
+        array[: len(kept)] = array[kept]
+    state.points[:, : len(kept)] = state.points[:, kept]
+    state.weights[: len(kept)] = merged
+    status["cells"] = int((kept < status["cells"]).sum())
+    status["order"] = len(kept)
+    true = merged[:, :outputs] * status["scale"]
+    if status["square_norm"] > 0.0:
+        status["square_norm"] = max(0.0, float((true * (values[kept][:, kept] @ true)).sum()))
