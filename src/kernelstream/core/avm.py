@@ -17,9 +17,18 @@ from kernelstream.core.coverage import (
     kernel_values,
     make_core_point,
     nearest,
+    values_of,
 )
 from kernelstream.core.jit import compiled, inner
-from kernelstream.core.kernel import SQUARES, Program, Rows, row_norms
+from kernelstream.core.kernel import (
+    DOTS,
+    FEW_FEATURES,
+    SQUARES,
+    Program,
+    Rows,
+    row_norms,
+    squares_from_dots,
+)
 from kernelstream.core.loss import SQUARED_ERROR, loss_derivative
 from kernelstream.core.passes import (
     DIVERGED,
@@ -35,6 +44,10 @@ from kernelstream.core.state import State
 
 #: Below it the scale is folded into the weights; often enough for the sums to keep their digits.
 SMALLEST_SCALE = 1e-3
+
+
+#: Dense samples whose inner products with the points are computed together.
+BLOCK = 4
 
 
 class Settings(NamedTuple):
@@ -114,39 +127,39 @@ def _choose(state, settings, rows, i, square, absolute, work):
 
 
 @inner
-def _evaluate(state, outputs, values, first, f):
-    """``f`` = sum_j values_j weights_j, of the ``outputs`` columns from ``first`` on."""
-    n = state.status[0].order
-    for c in range(outputs):
-        f[c] = 0.0
-    if state.weights.shape[1] == 1:  # contiguous: the sum vectorises
-        column = state.weights.reshape(state.weights.size)
+def _evaluate(weights, flat, n, outputs, values, first, f):
+    """``f`` = sum_j values_j weights_j, of the ``outputs`` columns from ``first`` on.
+
+    ``flat`` are the same weights in one dimension: with one column the sum then vectorises.
+    """
+    if weights.shape[1] == 1:
         total = 0.0
         for j in range(n):
-            total += values[0, j] * column[j]
+            total += values[0, j] * flat[j]
         f[0] = total
         return
+    for c in range(outputs):
+        f[c] = 0.0
     for j in range(n):
         value = values[0, j]
         for c in range(outputs):
-            f[c] += value * state.weights[j, first + c]
+            f[c] += value * weights[j, first + c]
 
 
 @inner
-def _foretell(state, outputs, values, f, out, scratch):
+def _foretell(weights, flat, status, outputs, values, f, out, scratch):
     """What the model says: the current function ``f`` (at scale 1), or the average."""
-    status = state.status[0]
-    columns = state.weights.shape[1]
+    n, columns = status.order, weights.shape[1]
     if columns == outputs:
         for c in range(outputs):
             out[c] = f[c] * status.scale
         return
     count = max(1, status.averaged + status.before)
-    _evaluate(state, outputs, values, outputs, scratch)
+    _evaluate(weights, flat, n, outputs, values, outputs, scratch)
     for c in range(outputs):
         out[c] = (status.summed * f[c] - scratch[c]) / count
     if columns > 2 * outputs:
-        _evaluate(state, outputs, values, 2 * outputs, scratch)
+        _evaluate(weights, flat, n, outputs, values, 2 * outputs, scratch)
         for c in range(outputs):
             out[c] += scratch[c] / count
 
@@ -169,6 +182,53 @@ def _project(state, settings, kept, new, f):
         status.scale *= np.sqrt(radius / square)
         square = radius
     status.square_norm = square
+
+
+# Not FASTMATH: one multiply-add after the other, so that a sample's sums are the same bits whether
+# it comes alone or with others.
+def _dense_dots(rows, first, count, points, n, dots):
+    """``dots[r, :n]`` = inner products of the samples ``first + r`` with the first ``n`` points.
+
+    Several samples at a time: the points come from the second-level cache, and come once.
+    """
+    dense = rows.dense
+    width = points.shape[0]
+    for r in range(count):
+        for j in range(n):
+            dots[r, j] = 0.0
+    if count == BLOCK:
+        for q in range(0, width - 1, 2):
+            k = q + 1
+            a, b = dense[first, q], dense[first, k]
+            c, d = dense[first + 1, q], dense[first + 1, k]
+            e, f = dense[first + 2, q], dense[first + 2, k]
+            g, h = dense[first + 3, q], dense[first + 3, k]
+            for j in range(n):
+                u, v = points[q, j], points[k, j]
+                dots[0, j] = (dots[0, j] + a * u) + b * v
+                dots[1, j] = (dots[1, j] + c * u) + d * v
+                dots[2, j] = (dots[2, j] + e * u) + f * v
+                dots[3, j] = (dots[3, j] + g * u) + h * v
+        done = width - width % 2
+    else:
+        for r in range(count):
+            for q in range(0, width - 3, 4):
+                a, b = dense[first + r, q], dense[first + r, q + 1]
+                c, d = dense[first + r, q + 2], dense[first + r, q + 3]
+                for j in range(n):
+                    dots[r, j] = (
+                        ((dots[r, j] + a * points[q, j]) + b * points[q + 1, j])
+                        + c * points[q + 2, j]
+                    ) + d * points[q + 3, j]
+        done = width - width % 4
+    for r in range(count):
+        for q in range(done, width):
+            a = dense[first + r, q]
+            for j in range(n):
+                dots[r, j] = dots[r, j] + a * points[q, j]
+
+
+dense_dots = compiled(_dense_dots, fastmath={"contract"})
 
 
 @compiled
@@ -201,6 +261,7 @@ def single_pass(
     rows = Rows(dense, data, indices, indptr, sparse)
     point = Rows(np.empty((1, points.shape[0])), data[:0], indices[:0], indptr[:0], False)
     record = status[0]
+    flat = weights.reshape(weights.size)
     capacity = diagonal.shape[0]
     work = np.empty((3, capacity))
     values = np.empty((max(1, depth), capacity))
@@ -209,6 +270,9 @@ def single_pass(
     new = np.empty(outputs)
     scratch = np.empty(outputs)
     zero = np.int64(0)  # a literal would be compiled for separately
+    blocked = not sparse and points.shape[0] > FEW_FEATURES
+    dots = np.empty((BLOCK, capacity if blocked else 0))
+    begin, end, together, cells = 0, 0, 0, np.int64(0)  # samples and points of the block
     for i in range(first, labels.shape[0]):
         n = record.order
         if n == capacity and n < most:
@@ -216,12 +280,22 @@ def single_pass(
         square, absolute = row_norms(rows, i)
         if not square <= LARGEST_SQUARE_NORM:
             return UNUSABLE, i
-        kernel_values(
-            program, rows, i, points, square_norms, absolute_norms, square, n, work, values
-        )
-        _evaluate(state, outputs, values, zero, f)
+        if blocked:
+            if i >= end or n != together or record.cells != cells:
+                begin, end = i, min(i + BLOCK, labels.shape[0])
+                together, cells = n, record.cells
+                dense_dots(rows, begin, end - begin, points, n, dots)
+            for j in range(n):
+                work[DOTS, j] = dots[i - begin, j]
+            squares_from_dots(rows, i, points, square_norms, square, n, work)
+            values_of(program, rows, i, points, absolute_norms, n, work, values)
+        else:
+            kernel_values(
+                program, rows, i, points, square_norms, absolute_norms, square, n, work, values
+            )
+        _evaluate(weights, flat, n, outputs, values, zero, f)
         if predictions.shape[0] > 0:
-            _foretell(state, outputs, values, f, predictions[i], scratch)
+            _foretell(weights, flat, record, outputs, values, f, predictions[i], scratch)
         for c in range(outputs):
             f[c] *= record.scale
         target = target_of(loss, outputs, labels[i])
@@ -263,7 +337,7 @@ def single_pass(
                         program, point, zero, points, square_norms, absolute_norms,
                         square_norms[j], n, work, values,
                     )  # fmt: skip
-                    _evaluate(state, outputs, values, zero, f)
+                    _evaluate(weights, flat, n, outputs, values, zero, f)
                     for c in range(outputs):
                         f[c] *= scale
         if projected:

@@ -12,7 +12,6 @@ from kernelstream.core.jit import compiled, inner
 from kernelstream.core.kernel import (
     FEW_FEATURES,
     SQUARES,
-    Program,
     Rows,
     evaluate,
     row_dots,
@@ -29,23 +28,28 @@ HYPERSPHERE, HYPERRECTANGLE = range(2)
 
 
 @inner
-def distances(program, rows, i, points, square_norms, absolute_norms, square, n, work):
-    """Fill ``work`` with what the kernel needs, the squared distances in any case."""
+def distances(rows, i, points, square_norms, square, n, work):
+    """``work[SQUARES, :n]`` = squared distances of sample ``i``, whose squared norm is given."""
     if not rows.sparse and points.shape[0] <= FEW_FEATURES:
         squares_from_differences(rows, i, points, n, work)
     else:
         row_dots(rows, i, points, n, work)
         squares_from_dots(rows, i, points, square_norms, square, n, work)
+
+
+@inner
+def values_of(program, rows, i, points, absolute_norms, n, work, values):
+    """``values[0, :n]`` = kernel values of sample ``i``, from the squared distances in ``work``."""
     if program.needs_l1:
         row_l1(rows, i, points, absolute_norms, n, work)
+    evaluate(program, work, n, values, np.int64(0))  # a literal would be compiled for separately
 
 
 @inner
 def kernel_values(program, rows, i, points, square_norms, absolute_norms, square, n, work, values):
     """``values[0, :n]`` = kernel values of sample ``i``; ``work[SQUARES]`` = squared distances."""
-    distances(program, rows, i, points, square_norms, absolute_norms, square, n, work)
-    zero = np.int64(0)  # a literal would be compiled for separately
-    evaluate(program, work, n, values, zero)
+    distances(rows, i, points, square_norms, square, n, work)
+    values_of(program, rows, i, points, absolute_norms, n, work, values)
 
 
 @inner
@@ -162,7 +166,6 @@ def cover(
         points, square_norms, absolute_norms, self_kernels, weights, factor, diagonal, status
     )
     rows = Rows(dense, data, indices, indptr, sparse)
-    none = Program(np.empty(0, np.int64), np.empty((0, 3)), False, True, False, 0)
     record = status[0]
     work = np.empty((3, diagonal.shape[0]))
     count = indptr.shape[0] - 1 if sparse else dense.shape[0]
@@ -173,7 +176,7 @@ def cover(
         if not square <= LARGEST_SQUARE_NORM:
             return UNUSABLE, i
         cells = record.cells
-        distances(none, rows, i, points, square_norms, absolute_norms, square, cells, work)
+        distances(rows, i, points, square_norms, square, cells, work)
         if find_cell(shape, delta, rows, i, points, work, cells) < 0:
             make_core_point(state, add_point(state, rows, i, square, absolute))
     return DONE, count
