@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kernelstream import (
+    AVMClassifier,
+    Coverage,
     KernelExpansion,
     ModelFileError,
     POLKClassifier,
@@ -18,24 +20,37 @@ from kernelstream import (
     storage,
 )
 from kernelstream.kernels import Gaussian
-from tests.models.tools import ESTIMATORS, FORMS, in_pieces, stream
+from tests.models.tools import (
+    CLASSIFIERS,
+    ESTIMATORS,
+    FORMS,
+    POLK,
+    REGRESSORS,
+    in_pieces,
+    stream,
+    waiting,
+)
 
-both = pytest.mark.parametrize("estimator_class", ESTIMATORS)
+capped = pytest.mark.filterwarnings("ignore::kernelstream.CapWarning")
 
 
-@both
+@pytest.mark.parametrize("estimator_class", ESTIMATORS)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("average", [False, True])
-def test_round_trip(estimator_class, form, average, tmp_path):
-    X, y = stream(estimator_class, classes=3)
+@pytest.mark.parametrize("batch_size", [1, 7])
+def test_round_trip(estimator_class, form, average, batch_size, tmp_path):
+    X, y = stream(estimator_class, n=190, classes=3)
     X = FORMS[form](X)
-    model = estimator_class(batch_size=7, average=average, random_state=np.random.RandomState(0))
+    model = estimator_class(
+        average=average, random_state=np.random.RandomState(0),
+        **waiting(estimator_class, batch_size),
+    )  # fmt: skip
     model.partial_fit(X, y).save(tmp_path / "model")
     again = estimator_class.load(tmp_path / "model")
     assert again.fingerprint() == model.fingerprint()
     assert np.array_equal(again.predict(X), model.predict(X))
     assert type(load(tmp_path / "model")) is estimator_class
-    other = POLKRegressor if estimator_class is POLKClassifier else POLKClassifier
+    other = ESTIMATORS[(ESTIMATORS.index(estimator_class) + 1) % 4]
     with pytest.raises(ModelFileError, match=f"holds a {estimator_class.__name__}"):
         other.load(tmp_path / "model")
 
@@ -53,9 +68,12 @@ def test_labels_and_names_come_back(tmp_path):
         assert list(again.feature_names_in_) == ["p", "q", "r"]
 
 
-def test_a_model_whose_cap_was_lowered_can_be_loaded(tmp_path):
-    X, y = stream(POLKRegressor)
-    model = POLKRegressor(epsilon=0.0, gamma=5.0).partial_fit(X, y).set_params(max_points=5)
+@capped
+@pytest.mark.parametrize("estimator_class", REGRESSORS)
+def test_a_model_whose_cap_was_lowered_can_be_loaded(estimator_class, tmp_path):
+    X, y = stream(estimator_class)
+    many = {"epsilon": 0.0, "gamma": 5.0} if estimator_class in POLK else {"delta": 0.5}
+    model = estimator_class(**many).partial_fit(X, y).set_params(max_points=5)
     model.save(tmp_path / "model")
     again = load(tmp_path / "model")
     assert again.fingerprint() == model.fingerprint()
@@ -213,25 +231,79 @@ def refuse(path):
         tracemalloc.stop()
 
 
-@pytest.fixture(scope="module")
+def craft(estimator_class, **parameters):
+    """The parts of a model with three classes."""
+    X, y = stream(estimator_class, n=46, features=2, classes=3)
+    model = estimator_class(random_state=0, **parameters)
+    return model.partial_fit(X, np.array(["a", "b", "c"])[y])._document()
+
+
+@pytest.fixture
 def crafted():
-    """The parts of a model with three classes and an unfinished batch."""
-    X, y = stream(POLKClassifier, n=46, features=2, classes=3)
-    model = POLKClassifier(batch_size=5, random_state=0).partial_fit(
-        X, np.array(["a", "b", "c"])[y]
-    )
-    return model._document
+    """Of a model with an unfinished batch."""
+    return lambda: craft(POLKClassifier, batch_size=5)
+
+
+def assert_nonsense(estimator_class, head, arrays, spoil, path):
+    storage.write(path, estimator_class.__name__, head, arrays)
+    load(path)
+    spoil(head, arrays)
+    storage.write(path, estimator_class.__name__, head, arrays)
+    refuse(path)
 
 
 @pytest.mark.parametrize("name", NONSENSE)
 def test_nonsense_is_refused(name, crafted, tmp_path):
-    head, arrays = crafted()
-    path = tmp_path / "model"
-    storage.write(path, "POLKClassifier", head, arrays)
-    load(path)
-    NONSENSE[name](head, arrays)
-    storage.write(path, "POLKClassifier", head, arrays)
-    refuse(path)
+    assert_nonsense(POLKClassifier, *crafted(), NONSENSE[name], tmp_path / "model")
+
+
+AVM_NONSENSE = {
+    **{name: spoil for name, spoil in NONSENSE.items() if not name.startswith("pending")},
+    "delta is text": header(delta="wide"),
+    "delta is negative": header(delta=-1.0),
+    "delta is not known": header(delta=None),
+    "delta is endless": header(delta=10**400),
+    "more cells than points": status(cells=1000),
+    "a factor": array("factor", lambda factor: np.eye(5)),
+    "a diagonal": array("diagonal", fill(1.0)),
+    "negative norm": status(square_norm=-1.0),
+    "coverage of no shape": parameter(coverage={"coverage": {"shape": "magic", "delta": 1.0}}),
+    "coverage of no size": parameter(coverage={"coverage": {"shape": "hypersphere"}}),
+    "coverage without cells": parameter(
+        coverage={"coverage": {"shape": "hypersphere", "delta": 1.0}}
+    ),
+    "coverage of text": parameter(
+        coverage={
+            "coverage": {"shape": "hypersphere", "delta": 1.0, "used": 1.0, "points": [["a", "b"]]}
+        }
+    ),
+    "another kernel": header(kernel={"name": "Linear"}),
+}
+
+
+@pytest.mark.parametrize("name", AVM_NONSENSE)
+def test_nonsense_is_refused_by_avm(name, tmp_path):
+    head, arrays = craft(AVMClassifier, delta=1.0)
+    assert_nonsense(AVMClassifier, head, arrays, AVM_NONSENSE[name], tmp_path / "model")
+
+
+PENDING = [name for name in NONSENSE if name.startswith("pending")]
+
+
+@pytest.mark.parametrize("name", PENDING)
+def test_nonsense_that_waits_is_refused_by_avm(name, tmp_path):
+    assert_nonsense(AVMClassifier, *craft(AVMClassifier), NONSENSE[name], tmp_path / "model")
+
+
+def test_a_coverage_comes_back(tmp_path):
+    X, y = stream(AVMClassifier)
+    coverage = Coverage("hyperrectangle", 1.5).fit(X[:50])
+    model = AVMClassifier(coverage=coverage, random_state=0).partial_fit(X, y)
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.fingerprint() == model.fingerprint()
+    assert np.array_equal(again.coverage.core_points_, coverage.core_points_)
+    assert again.fit(X, y).fingerprint() == model.fit(X, y).fingerprint()
 
 
 OPEN = {
@@ -251,7 +323,7 @@ def test_nonsense_in_the_record_is_refused(name, crafted, tmp_path):
     refuse(tmp_path / "model")
 
 
-@pytest.mark.parametrize("kind", ["Magic", "KernelClassifier", "_POLK", "", "os.system"])
+@pytest.mark.parametrize("kind", ["Magic", "KernelClassifier", "_POLK", "_AVM", "", "os.system"])
 def test_an_unknown_kind_is_refused(kind, crafted, tmp_path):
     storage.write(tmp_path / "model", kind, *crafted())
     refuse(tmp_path / "model")
@@ -295,19 +367,27 @@ def test_nonsense_expansions_are_refused(head, arrays, tmp_path):
 # Resume equals never having stopped.
 
 
+@capped
 @given(data=st.data())
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_resume_equals_never_having_stopped(data, tmp_path):
     estimator_class = data.draw(st.sampled_from(ESTIMATORS))
-    parameters = {
-        "batch_size": data.draw(st.sampled_from([1, 5, 32])),
-        "average": data.draw(st.sampled_from([False, True, 50])),
-        "projection": data.draw(st.sampled_from(["greedy", "random"])),
-        "max_points": data.draw(st.sampled_from([None, 12])),
-        "random_state": 0,
-    }
+    if estimator_class in POLK:
+        parameters = {
+            "batch_size": data.draw(st.sampled_from([1, 5, 32])),
+            "average": data.draw(st.sampled_from([False, True, 50])),
+            "projection": data.draw(st.sampled_from(["greedy", "random"])),
+        }
+    else:
+        parameters = {
+            "delta": data.draw(st.sampled_from(["auto", 0.7])),
+            "average": data.draw(st.sampled_from([False, True, 0.3])),
+            "beta": data.draw(st.sampled_from([0.0, 5.0])),
+        }
+    parameters["max_points"] = data.draw(st.sampled_from([None, 12]))
+    parameters["random_state"] = 0
     X, y = stream(estimator_class, n=300)
-    if estimator_class is POLKClassifier:
+    if estimator_class in CLASSIFIERS:
         y[150:] += 2 * (np.arange(150) % 3 == 0)  # a third class, and a fourth
     X = FORMS[data.draw(st.sampled_from(sorted(FORMS)))](X)
     straight = in_pieces(estimator_class(**parameters), X, y, 300)

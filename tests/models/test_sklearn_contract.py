@@ -18,11 +18,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernelstream import Loss, POLKClassifier, POLKRegressor
+from kernelstream import Loss, POLKClassifier
 from kernelstream.core import kernel
-from kernelstream.kernels import Gaussian, Linear
-from kernelstream.models import polk
-from tests.models.tools import ESTIMATORS, stream
+from kernelstream.kernels import Gaussian, Linear, Matern32
+from kernelstream.models import avm, polk
+from tests.models.tools import CLASSIFIERS, ESTIMATORS, POLK, stream, waiting
 
 STOCHASTIC = "weight 2 is one step twice as long, not two steps: the sequence of steps differs"
 EXPECTED_FAILURES = {
@@ -32,7 +32,8 @@ EXPECTED_FAILURES = {
 
 
 @parametrize_with_checks(
-    [POLKClassifier(), POLKRegressor()], expected_failed_checks=lambda _: EXPECTED_FAILURES
+    [estimator_class() for estimator_class in ESTIMATORS],
+    expected_failed_checks=lambda _: EXPECTED_FAILURES,
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
@@ -41,8 +42,9 @@ def test_scikit_learn_checks(estimator, check):
 @pytest.mark.parametrize("estimator_class", ESTIMATORS)
 class TestEstimator:
     def test_parameters_survive_clone_and_set_params(self, estimator_class):
-        loss = Loss("smooth_hinge" if estimator_class is POLKClassifier else "huber", 0.7)
-        model = estimator_class(loss, kernel=Gaussian(0.2) + Linear(), max_points=7)
+        loss = Loss("smooth_hinge" if estimator_class in CLASSIFIERS else "huber", 0.7)
+        kernel = Gaussian(0.2) + Linear() if estimator_class in POLK else Matern32(0.2)
+        model = estimator_class(loss, kernel=kernel, max_points=7)
         assert clone(model).get_params() == model.get_params()
         assert estimator_class().set_params(**model.get_params()).get_params() == model.get_params()
 
@@ -62,7 +64,7 @@ class TestEstimator:
     @pytest.mark.parametrize("average", [False, True])
     def test_pickle_and_joblib_continue_the_stream(self, estimator_class, average, tmp_path):
         X, y = stream(estimator_class)
-        model = estimator_class(random_state=0, average=average, batch_size=3)
+        model = estimator_class(random_state=0, average=average, **waiting(estimator_class, 3))
         model.partial_fit(X[:100], y[:100])
         model.learn_one(X[100], y[100])
         joblib.dump(model, tmp_path / "model")
@@ -138,12 +140,13 @@ class TestEstimator:
             return call
 
         monkeypatch.setattr(polk, "single_pass", recorded(polk.single_pass))
+        monkeypatch.setattr(avm, "single_pass", recorded(avm.single_pass))
         monkeypatch.setattr(polk, "batch_pass", recorded(polk.batch_pass))
         monkeypatch.setattr(kernel, "kernel_rows", recorded(kernel.kernel_rows))
 
         def types_of(change, sample_weight=None):
             seen.clear()
-            model = estimator_class(random_state=0, batch_size=batch_size)
+            model = estimator_class(random_state=0, **waiting(estimator_class, batch_size))
             model.partial_fit(change(X[:52]), change(y[:52]), sample_weight=sample_weight)
             joblib.dump(model, tmp_path / "model")
             model = joblib.load(tmp_path / "model", mmap_mode="r")

@@ -3,9 +3,25 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from kernelstream import POLKClassifier, POLKRegressor
+from kernelstream import AVMClassifier, AVMRegressor, POLKClassifier, POLKRegressor
 
-ESTIMATORS = [POLKClassifier, POLKRegressor]
+POLK = [POLKClassifier, POLKRegressor]
+AVM = [AVMClassifier, AVMRegressor]
+ESTIMATORS = POLK + AVM
+CLASSIFIERS = [POLKClassifier, AVMClassifier]
+REGRESSORS = [POLKRegressor, AVMRegressor]
+
+
+def waiting(estimator_class, batch_size):
+    """Parameters with which some samples of a short stream wait: for their batch, or for delta."""
+    if estimator_class in POLK:
+        return {"batch_size": batch_size}
+    return {} if batch_size > 1 else {"delta": 0.8}
+
+
+def at_once(estimator_class):
+    """Parameters with which every sample is learned at once."""
+    return {} if estimator_class in POLK else {"delta": 0.8}
 
 
 def stream(estimator_class, n=200, features=3, classes=2, seed=0):
@@ -14,7 +30,7 @@ def stream(estimator_class, n=200, features=3, classes=2, seed=0):
     X = random.normal(size=(n, features))
     X[random.random(X.shape) < 0.3] = 0.0
     signal = X[:, 0] * X[:, -1] + np.sin(2.0 * X[:, 0])
-    if issubclass(estimator_class, POLKRegressor):
+    if issubclass(estimator_class, tuple(REGRESSORS)):
         return X, signal + 0.1 * random.normal(size=n)
     edges = np.quantile(signal, np.arange(1, classes) / classes)
     return X, np.digitize(signal, edges)

@@ -38,8 +38,8 @@ _PARAMETERS = """
         Of a kernel given by name. ``auto`` is 1 / features, right for standardised data;
         ``scale`` is 1 / (features * variance) of the first call's samples, then frozen.
     alpha : float, default={alpha}
-        Regularisation (lambda in the paper). The step sizes are 1 / (alpha t): the first 1 / alpha
-        samples move the function a lot.
+        Regularisation (lambda in the paper). The steps are 1 / (alpha t): the first 1 / alpha
+        samples move the function a lot, so choose a larger one for short streams.
     delta : float or "auto", default="auto"
         The diameter of the cells; larger: fewer points. ``auto`` takes twice the mean less the
         standard deviation of the pairwise distances of the first 200 samples (fewer where
@@ -51,10 +51,10 @@ _PARAMETERS = """
     beta, rho : float, default=0 and 1
         With probability min(1, beta / t^rho) a sample is not approximated by a core point but
         stored itself.
-    average : bool or float, default=False
-        Predict with the mean of all iterates (True), or with that of about the last part of
-        them, this large. The end of a stream is not known: the part is at least ``average`` and
-        at most 2 ``average`` - ``average``^2 of what has been seen.
+    average : bool or float, default=0.5
+        Predict with the mean of all iterates (True), with that of about the last part of them,
+        this large, or with the last one (False). The end of a stream is not known: the part is
+        at least ``average`` and at most 2 ``average`` - ``average``^2 of what has been seen.
     max_points : int or None, default=1000
         Never hold more points than this. Beyond it a sample outside all cells counts for the
         nearest core point: see ``n_forced_``; the first time there is a warning.
@@ -300,10 +300,13 @@ class _AVM(KernelEstimator):
 
     def _restore_extra(self, header: dict[str, Any]) -> None:
         super()._restore_extra(header)
-        delta, steps = header["delta"], header["status"]["steps"]
-        if delta is None if steps else not (delta is None or 0.0 < float(delta) < np.inf):
+        delta = header["delta"]
+        known = delta is not None or header["status"]["order"] > 0
+        if known and not 0.0 < float(delta) < np.inf:
             raise ValueError("delta is not the diameter of a cell")
-        self.delta_ = None if delta is None else float(delta)
+        if not self.kernel_.isotropic:
+            raise ValueError("the kernel does not depend on the distance alone")
+        self.delta_ = float(delta) if known else None
 
 
 class AVMClassifier(_AVM, KernelClassifier):
@@ -315,7 +318,7 @@ class AVMClassifier(_AVM, KernelClassifier):
         ``hinge``, ``squared_hinge``, ``smooth_hinge``, ``log_loss`` or ``margin_log_loss``. With
         more than two classes ``hinge`` is Crammer and Singer's, ``margin_log_loss`` the paper's
         logistic loss and ``log_loss`` the multinomial one. ``log_loss`` gives probabilities.
-    {_PARAMETERS.strip().format(alpha="1e-3")}
+    {_PARAMETERS.strip().format(alpha="1e-4")}
 
     Attributes
     ----------
@@ -356,12 +359,12 @@ class AVMClassifier(_AVM, KernelClassifier):
         *,
         kernel: str | Kernel = "rbf",
         gamma: float | str = "auto",
-        alpha: float = 1e-3,
+        alpha: float = 1e-4,
         delta: float | str = "auto",
         coverage: str | Coverage = "hypersphere",
         beta: float = 0.0,
         rho: float = 1.0,
-        average: bool | float = False,
+        average: bool | float = 0.5,
         max_points: int | None = 1000,
         max_bytes: int | None = None,
         n_epochs: int = 5,
@@ -393,7 +396,7 @@ class AVMRegressor(_AVM, KernelRegressor):
         ``squared_error``, ``absolute_error``, ``epsilon_insensitive``, ``huber`` or ``quantile``;
         ``Loss("quantile", 0.9)`` for another level. Standardise the target (scikit-learn's
         ``TransformedTargetRegressor``): alpha is in its units, and the function has no intercept.
-    {_PARAMETERS.strip().format(alpha="1e-3")}
+    {_PARAMETERS.strip().format(alpha="3e-3")}
 
     Attributes
     ----------
@@ -431,12 +434,12 @@ class AVMRegressor(_AVM, KernelRegressor):
         *,
         kernel: str | Kernel = "rbf",
         gamma: float | str = "auto",
-        alpha: float = 1e-3,
+        alpha: float = 3e-3,
         delta: float | str = "auto",
         coverage: str | Coverage = "hypersphere",
         beta: float = 0.0,
         rho: float = 1.0,
-        average: bool | float = False,
+        average: bool | float = 0.5,
         max_points: int | None = 1000,
         max_bytes: int | None = None,
         n_epochs: int = 5,

@@ -1,0 +1,384 @@
+"""How AVM behaves: cells, delta, caps, averages, losses, long streams."""
+
+import copy
+import math
+import warnings
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from kernelstream import (
+    AVMClassifier,
+    AVMRegressor,
+    CapWarning,
+    Coverage,
+    DivergenceError,
+    Loss,
+)
+from kernelstream.kernels import Gaussian, Linear
+from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+from tests.models.tools import AVM, FORMS, in_pieces, stream
+from tests.naive import avm as twin
+
+both = pytest.mark.parametrize("estimator_class", AVM)
+
+# Against the twin, through the estimators
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_estimator_is_the_paper(form, classes):
+    X, y = stream(AVMClassifier, n=400, classes=classes)
+    options = {"delta": 0.9, "beta": 5.0, "rho": 0.8}
+    model = AVMClassifier(
+        "margin_log_loss", alpha=0.01, gamma=0.5, average=False, random_state=0, **options
+    )
+    model.partial_fit(FORMS[form](X[:1]), y[:1], classes=range(classes))
+    seed = int(copy.deepcopy(model)._state.status[0]["random"])
+    start = int(AVMClassifier(random_state=0, delta=1.0).fit(X, y)._state.status[0]["random"])
+    model.partial_fit(FORMS[form](X[1:]), y[1:])
+    del seed
+    targets = 2.0 * y - 1.0 if classes == 2 else y
+    expected = twin.avm(
+        twin.gaussian(0.5), X, targets, "margin_log_loss", outputs=1 if classes == 2 else 3,
+        regularisation=0.01, seed=start, **options,
+    )  # fmt: skip
+    assert model.model_order_ == len(expected.points)
+    assert model.n_cells_ == len(expected.core)
+    values = twin.gaussian(0.5)(((X[:50, None] - expected.points) ** 2).sum(axis=2))
+    said = model.decision_function(X[:50]).reshape(50, -1)
+    assert said == pytest.approx(values @ expected.weights, rel=1e-8, abs=1e-8)
+
+
+# Cells
+
+
+@both
+def test_cells_bound_the_distance_of_stored_points(estimator_class):
+    X, y = stream(estimator_class, n=1000)
+    model = estimator_class(delta=1.0).partial_fit(X, y)
+    points = model.dictionary_
+    distances = np.sqrt(((points[:, None] - points[None]) ** 2).sum(axis=2))
+    assert distances[np.triu_indices(len(points), 1)].min() >= 0.5
+    boxes = estimator_class(delta=1.0, coverage="hyperrectangle").partial_fit(X, y).dictionary_
+    sides = np.abs(boxes[:, None] - boxes[None]).max(axis=2)
+    assert sides[np.triu_indices(len(boxes), 1)].min() >= 1.0 / math.sqrt(3.0)
+
+
+def test_larger_cells_are_fewer():
+    X, y = stream(AVMRegressor, n=2000)
+    orders = [AVMRegressor(delta=d).partial_fit(X, y).model_order_ for d in (0.5, 1.0, 2.0, 50.0)]
+    assert orders == sorted(orders, reverse=True)
+    assert orders[-1] == 1
+
+
+@both
+@pytest.mark.parametrize("shape", ["hypersphere", "hyperrectangle"])
+def test_a_coverage_in_advance_is_where_learning_begins(estimator_class, shape):
+    X, y = stream(estimator_class, n=500)
+    coverage = Coverage(shape, 1.3).fit(X)
+    model = estimator_class(coverage=coverage).partial_fit(X, y)
+    assert model.delta_ == 1.3
+    assert np.array_equal(model.dictionary_, coverage.core_points_)
+    assert model.score(X, y) > 0.5
+    far = model.partial_fit(X[:5] + 100.0, y[:5] + 1).model_order_
+    assert far > len(coverage.core_points_)
+    sparse = Coverage(shape, 1.3).fit(csr_array(X))
+    assert np.array_equal(sparse.core_points_, coverage.core_points_)
+
+
+def test_a_coverage_equals_the_twin():
+    random = np.random.default_rng(0)
+    for width in (2, 20):
+        X = random.integers(-2, 3, (300, width)) / 2.0
+        cores, delta = [], 1.0 * math.sqrt(width)
+        for x in X:
+            squares = [float(((x - c) ** 2).sum()) for c in cores]
+            if not squares or min(squares) >= (delta / 2.0) ** 2:
+                cores.append(x)
+        assert np.array_equal(Coverage(delta=delta).fit(X).core_points_, cores)
+
+
+def test_an_unfitted_or_strange_coverage_is_refused():
+    X, y = stream(AVMClassifier)
+    with pytest.raises(ValueError, match="call its fit"):
+        AVMClassifier(coverage=Coverage()).fit(X, y)
+    with pytest.raises(ValueError, match="2 features"):
+        AVMClassifier(coverage=Coverage().fit(X[:, :2])).fit(X, y)
+    with pytest.raises(ValueError, match="no more than 3"):
+        AVMClassifier(coverage=Coverage(delta=0.1).fit(X), max_points=3).fit(X, y)
+    for arguments in (("cube", 1.0), ("hypersphere", 0.0), ("hypersphere", "wide")):
+        with pytest.raises(ValueError, match="must be"):
+            Coverage(*arguments)
+
+
+# delta="auto"
+
+
+@both
+def test_delta_comes_from_the_first_samples_and_stays(estimator_class):
+    X, y = stream(estimator_class, n=600)
+    model = estimator_class()
+    model.partial_fit(X[:199], y[:199])
+    assert model.delta_ is None
+    assert (model.n_seen_, model.model_order_) == (0, 0)
+    assert not model._evaluate(X[:3]).any()
+    model.partial_fit(X[199:200], y[199:200])
+    distances = np.sqrt(((X[:200, None] - X[None, :200]) ** 2).sum(axis=2))
+    pairs = distances[np.triu_indices(200, 1)]
+    assert model.delta_ == pytest.approx(2.0 * (pairs.mean() - pairs.std()))
+    assert model.n_seen_ == 200
+    assert model.partial_fit(10.0 * X, y).delta_ == pytest.approx(
+        2.0 * (pairs.mean() - pairs.std())
+    )
+
+
+@both
+def test_flush_decides_delta_at_once(estimator_class):
+    X, y = stream(estimator_class, n=30)
+    model = estimator_class().partial_fit(X, y).flush()
+    assert model.n_seen_ == 30
+    assert model.delta_ > 0.0
+    assert model.fit(X[:1], y[:1]).delta_ == 1.0  # nothing to measure
+
+
+@both
+def test_few_bytes_hold_fewer_samples(estimator_class):
+    X, y = stream(estimator_class, n=300, features=10)
+    model = estimator_class(max_bytes=8000)
+    for first in range(300):
+        model.partial_fit(X[first : first + 1], y[first : first + 1])
+        assert model.nbytes_ <= 8000
+        if model.delta_ is not None:
+            break
+    assert 2 <= model.n_seen_ < 60
+    with pytest.raises(ValueError, match="give delta"):
+        estimator_class(max_bytes=1900).partial_fit(X, y)
+
+
+# Caps
+
+
+@both
+def test_the_cap_warns_once_and_counts(estimator_class):
+    X, y = stream(estimator_class, n=300)
+    model = estimator_class(delta=0.5, max_points=10)
+    with pytest.warns(CapWarning, match="max_points=10 .* nearest core point"):
+        model.partial_fit(X, y)
+    assert model.model_order_ == 10
+    forced = model.n_forced_
+    assert forced > 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.partial_fit(X, y)
+    assert model.n_forced_ > forced
+
+
+def test_memory_grows_with_the_points_not_with_their_square():
+    X, y = stream(AVMClassifier, n=3000, features=5)
+    model = AVMClassifier("log_loss", delta=0.01, max_points=None, average=False)
+    model.partial_fit(X, y)
+    assert model.model_order_ > 2000
+    assert model.nbytes_ < 8 * 2 * model.model_order_ * (5 + 1 + 4) + 1000
+
+
+# Kernels and parameters
+
+
+@both
+@pytest.mark.parametrize("kernel", ["linear", "poly", Linear(), Gaussian(1.0) + Gaussian(2.0)])
+def test_kernels_that_are_not_isotropic_are_refused_with_the_reason(estimator_class, kernel):
+    with pytest.raises(ValueError, match=r"distance alone with k\(x, x\) = 1.*'rbf'"):
+        estimator_class(kernel=kernel).fit([[0.0], [1.0]], [0, 1])
+
+
+@both
+@pytest.mark.parametrize(
+    "change",
+    [{"gamma": 2.0}, {"kernel": "laplacian"}, {"delta": 2.0}, {"coverage": "hyperrectangle"},
+     {"average": False}],
+)  # fmt: skip
+def test_what_makes_the_model_cannot_change(estimator_class, change):
+    X, y = stream(estimator_class)
+    model = estimator_class(gamma=1.0, delta=1.0).partial_fit(X, y)
+    with pytest.raises(ValueError, match="cannot"):
+        model.set_params(**change).partial_fit(X, y)
+    model.fit(X, y)
+
+
+@both
+@pytest.mark.parametrize(
+    "parameters",
+    [{"alpha": 0.0}, {"delta": 0.0}, {"delta": -1.0}, {"beta": -1.0}, {"rho": -0.5},
+     {"average": 1.5}, {"average": 0.0}, {"coverage": "cube"}, {"max_points": 0}],
+)  # fmt: skip
+def test_bad_parameters_are_refused(estimator_class, parameters):
+    with pytest.raises(ValueError, match=next(iter(parameters))):
+        estimator_class(**parameters).fit([[0.0], [1.0]], [0, 1])
+
+
+def test_losses_of_the_other_kind_are_refused():
+    with pytest.raises(ValueError, match="AVMRegressor"):
+        AVMClassifier(Loss("huber")).fit([[0.0], [1.0]], [0, 1])
+    with pytest.raises(ValueError, match="AVMClassifier"):
+        AVMRegressor(Loss("hinge")).fit([[0.0], [1.0]], [0, 1])
+
+
+def test_divergence_is_told_and_keeps_what_was_learned():
+    X, y = stream(AVMRegressor)
+    model = AVMRegressor(alpha=1e-60, delta=1.0).partial_fit(X[:1], [0.0])
+    with pytest.raises(DivergenceError, match=r"Sample \d+ .* larger alpha") as error:
+        model.partial_fit(X, 1e20 * y)
+    assert "\n" not in str(error.value)
+    assert np.isfinite(model.predict(X)).all()
+
+
+# Learning
+
+
+@pytest.mark.parametrize("loss", REGRESSION_LOSSES)
+def test_every_regression_loss_learns(loss):
+    random = np.random.default_rng(0)
+    X = random.uniform(-3.0, 3.0, (4000, 1))
+    y = np.sin(2.0 * X[:, 0]) + 0.1 * random.normal(size=4000)
+    assert AVMRegressor(loss).partial_fit(X, y).score(X, y) > 0.85
+
+
+@pytest.mark.parametrize("loss", CLASSIFICATION_LOSSES)
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("average", [False, True, 0.5])
+def test_every_classification_loss_learns(loss, classes, average):
+    X, y = stream(AVMClassifier, n=3000, classes=classes)
+    model = AVMClassifier(loss, alpha=1e-3, average=average).partial_fit(X, y)
+    assert model.score(X, y) > 0.75
+
+
+@pytest.mark.parametrize("average", [False, True, 0.5])
+@pytest.mark.parametrize("loss", CLASSIFICATION_LOSSES)
+@pytest.mark.parametrize("labels", [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2]])
+def test_a_new_class_leaves_what_was_known(loss, labels, average):
+    centres = np.array([[-2.0, 0.0], [2.0, 0.0], [0.0, 2.0], [0.0, -2.0]])
+    random = np.random.default_rng(0)
+    model = AVMClassifier(loss, alpha=1e-3, delta=1.0, average=average)
+    for known, label in enumerate(labels):
+        X = random.normal(size=(50, 2))
+        before = model.predict(X) if known else []
+        model.partial_fit(centres[known][None], [label], sample_weight=[0.0])
+        if known:
+            assert np.array_equal(model.predict(X), before)
+        rows = np.repeat(np.arange(known + 1), 80)
+        X = centres[rows] + 0.4 * random.normal(size=(len(rows), 2))
+        order = random.permutation(len(rows))
+        model.partial_fit(X[order], np.array(labels)[rows[order]])
+    assert model.classes_.tolist() == [0, 1, 2, 3]
+    assert model.score(X, np.array(labels)[rows]) > 0.8
+
+
+def test_the_norm_survives_a_new_class():
+    X, y = stream(AVMClassifier)
+    model = AVMClassifier("squared_hinge", alpha=0.05, delta=0.8, average=False)
+    model.partial_fit(X, y).partial_fit(X[:1], [7])
+    model.partial_fit(X, y)
+    assert math.sqrt(model._state.status[0]["square_norm"]) == pytest.approx(
+        model.expansion_.norm(), rel=1e-9
+    )
+
+
+@both
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("delta", ["auto", 0.8])
+@pytest.mark.parametrize("average", [False, True, 0.5])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_predict_then_learn(estimator_class, form, delta, average, weighted):
+    X, y = stream(estimator_class, n=300)
+    if estimator_class is AVMClassifier:
+        y[100:] += 2 * (np.arange(200) % 3 == 0)
+        y[250:] -= 9 * (np.arange(50) % 3 == 0)
+    X = FORMS[form](X)
+    weight = np.arange(300) % 4 / 2.0 if weighted else np.ones(300)
+    model = estimator_class(delta=delta, average=average, random_state=0)
+    model.partial_fit(X[:30], y[:30])
+    one_by_one, expected = copy.deepcopy(model), []
+    said = model.predict_then_learn(X[30:], y[30:], sample_weight=weight[30:])
+    for i in range(30, 300):
+        expected.extend(one_by_one.predict(X[i : i + 1]))
+        one_by_one.partial_fit(X[i : i + 1], y[i : i + 1], sample_weight=weight[i : i + 1])
+    assert model.fingerprint() == one_by_one.fingerprint()
+    if estimator_class is AVMClassifier:
+        assert said.tolist() == expected
+    else:
+        assert np.allclose(said, expected, rtol=1e-9, atol=1e-9)
+
+
+@both
+@pytest.mark.parametrize(
+    "parameters", [{}, {"delta": 0.8}, {"delta": 3.0, "beta": 4.0}, {"average": True}]
+)
+@pytest.mark.parametrize("features", [3, 20])
+def test_learn_one_equals_partial_fit(estimator_class, parameters, features):
+    X, y = stream(estimator_class, n=300, features=features)
+    if estimator_class is AVMClassifier:
+        y = np.array(["no", "yes", "maybe"])[y + (np.arange(300) > 150)]
+    one, other = (estimator_class(random_state=0, **parameters) for _ in range(2))
+    for i in range(300):
+        one.learn_one(X[i], y[i])
+        other.partial_fit(X[i : i + 1], y[i : i + 1])
+    assert one.fingerprint() == other.fingerprint()
+
+
+@both
+def test_weight_zero_is_absence(estimator_class):
+    X, y = stream(estimator_class, n=400)
+    weight = np.arange(len(y)) % 3 + 0.0
+    used = weight != 0.0
+    known = {"classes": [0, 1]} if estimator_class is AVMClassifier else {}
+    model, other = estimator_class(random_state=0), estimator_class(random_state=0)
+    model.partial_fit(X, y, sample_weight=weight, **known)
+    other.partial_fit(X[used], y[used], sample_weight=weight[used], **known)
+    assert model.n_seen_ == used.sum()
+    assert model.fingerprint() == other.fingerprint()
+
+
+def test_probabilities():
+    X, y = stream(AVMClassifier, n=2000, classes=3)
+    model = AVMClassifier("log_loss", alpha=1e-3).partial_fit(X, y)
+    probabilities = model.predict_proba(X)
+    assert np.allclose(probabilities.sum(axis=1), 1.0)
+    assert np.array_equal(model.classes_[probabilities.argmax(axis=1)], model.predict(X))
+    assert not hasattr(AVMClassifier(), "predict_proba")
+
+
+def test_sparse_and_dense_learn_the_same():
+    X, y = stream(AVMClassifier, n=500, features=20)
+    dense = AVMClassifier(delta=5.0, random_state=0).partial_fit(X, y)
+    sparse = AVMClassifier(delta=5.0, random_state=0).partial_fit(csr_array(X), y)
+    assert np.array_equal(dense.dictionary_, sparse.dictionary_)
+    assert dense.expansion_.distance(sparse.expansion_) < 1e-8
+
+
+# Long streams
+
+
+@pytest.mark.slow
+def test_a_million_samples_in_flat_memory():
+    random = np.random.default_rng(0)
+    model = AVMClassifier(delta=1.0, random_state=0)
+    sizes = []
+    for _ in range(100):
+        X = random.uniform(-2.0, 2.0, (10_000, 2))
+        model.partial_fit(X, (X[:, 0] * X[:, 1] > 0).astype(int))
+        sizes.append(model.nbytes_)
+    assert model.n_seen_ == 1_000_000
+    assert sizes[-1] == sizes[9]
+    assert model.score(X, (X[:, 0] * X[:, 1] > 0).astype(int)) > 0.95
+    assert np.isfinite(model.dual_coef_).all()
+
+
+@both
+def test_pieces_of_any_size_and_the_whole_are_one(estimator_class):
+    X, y = stream(estimator_class, n=500, features=25)
+    prints = {
+        in_pieces(estimator_class(random_state=0), X, y, size).fingerprint() for size in (3, 4, 499)
+    }
+    assert len(prints) == 1
