@@ -140,10 +140,18 @@ def _evaluate(weights, flat, n, outputs, values, first, f):
         return
     for c in range(outputs):
         f[c] = 0.0
-    for j in range(n):
-        value = values[0, j]
-        for c in range(outputs):
-            f[c] += value * weights[j, first + c]
+    j = 0
+    while j + 3 < n:  # four points at a time: fewer trips through the outputs
+        a, b, c, d = values[0, j], values[0, j + 1], values[0, j + 2], values[0, j + 3]
+        for k in range(outputs):
+            f[k] += (a * weights[j, first + k] + b * weights[j + 1, first + k]) + (
+                c * weights[j + 2, first + k] + d * weights[j + 3, first + k]
+            )
+        j += 4
+    while j < n:
+        for k in range(outputs):
+            f[k] += values[0, j] * weights[j, first + k]
+        j += 1
 
 
 @inner

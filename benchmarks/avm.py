@@ -1,0 +1,221 @@
+"""AVM: the paper's a9a line, speed against the naive twin, sparse input, and Theorem 15."""
+
+from __future__ import annotations
+
+import math
+import resource
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.special import zeta
+from sklearn.preprocessing import MinMaxScaler
+from threadpoolctl import threadpool_limits
+
+from benchmarks.data import whole_stream
+from benchmarks.tables import show
+from kernelstream import AVMClassifier
+from tests.naive import avm as twin
+
+#: The paper's a9a and w8a: gamma, lambda N and delta; the last iterate predicts.
+PAPER = {
+    "a9a": {"gamma": 2.0**-4, "delta": 7.0},
+    "w8a": {"gamma": 2.0**-4, "delta": 13.0},
+}
+_LOSSES = ("hinge", "log_loss")
+
+
+def main() -> None:
+    """Everything about AVM, one thread."""
+    with threadpool_limits(1):
+        a9a()
+        speed()
+        sparse()
+        kdd()
+        model_size()
+        endurance()
+
+
+def _model(name: str, samples: int, loss: str, **parameters: Any) -> AVMClassifier:
+    return AVMClassifier(
+        loss, alpha=16.0 / samples, average=False, max_points=None, random_state=0,
+        **{**PAPER[name], **parameters},
+    )  # fmt: skip
+
+
+def _best(function: Callable[[], Any], repeats: int = 5) -> float:
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def a9a() -> None:
+    """Mistakes of predict-then-learn over ten permutations (Table 4)."""
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        for loss in _LOSSES:
+            rates, orders = [], []
+            for seed in range(10):
+                stream = whole_stream("a9a", seed)
+                if stream is None:
+                    yield loss, "data not present", "", "", "", ""
+                    break
+                model = _model("a9a", len(stream.y), loss)
+                said = model.predict_then_learn(stream.X, stream.y, classes=[0, 1])
+                rates.append(100.0 * (said != stream.y).mean())
+                orders.append(model.model_order_)
+            else:
+                paper = {"hinge": "17.46 ± 0.12", "log_loss": "17.33 ± 0.16"}[loss]
+                spread = f"{np.mean(rates):.2f} ± {np.std(rates):.2f}"
+                yield loss, spread, paper, float(np.mean(orders)), min(orders), max(orders)
+
+    show(
+        "a9a online, ten permutations, gamma 2^-4, alpha 16/N, delta 7",
+        ["loss", "mistakes, %", "paper", "points", "fewest", "most"],
+        rows(),
+    )
+
+
+def speed() -> None:
+    """The compiled pass against the twin on the same samples."""
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        stream = whole_stream("a9a", 0)
+        if stream is None:
+            yield "a9a", "data not present", "", "", ""
+            return
+        X, y = stream.X, stream.y
+        options = {"regularisation": 16.0 / len(y), "delta": 7.0}
+        for loss in _LOSSES:
+            naive = _best(
+                partial(twin.avm, twin.gaussian(2.0**-4), X, 2.0 * y - 1.0, loss, **options), 2
+            )
+
+            def learn(loss: str = loss) -> AVMClassifier:
+                return _model("a9a", len(y), loss).partial_fit(X, y)
+
+            compiled = _best(learn)
+            per_sample = 1e6 / len(y)
+            order = learn().model_order_
+            yield loss, order, naive * per_sample, compiled * per_sample, naive / compiled
+
+    show(
+        "a9a dense, one pass of 48,842 samples",
+        ["loss", "points", "twin in NumPy, us per sample", "compiled, us", "ratio"],
+        rows(),
+    )
+
+
+def sparse() -> None:
+    """CSR against the same rows made dense."""
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        for name in PAPER:
+            stream = whole_stream(name, 0)
+            if stream is None:
+                yield name, "", "data not present", "", "", ""
+                continue
+            matrix = csr_array(stream.X)
+            for loss in _LOSSES:
+                model = _model(name, len(stream.y), loss).partial_fit(matrix, stream.y)
+                times = [
+                    _best(partial(model.partial_fit, X, stream.y)) / len(stream.y) * 1e6
+                    for X in (stream.X, matrix)
+                ]
+                yield name, loss, model.model_order_, *times, times[0] / times[1]
+
+    show(
+        "partial_fit, once the points are there",
+        ["data", "loss", "points", "dense us", "CSR us", "ratio"],
+        rows(),
+    )
+
+
+def kdd() -> None:
+    """KDD Cup 1999, the tenth: samples per second, mistakes on the way."""
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        stream = whole_stream("kddcup99_10pct", 0)
+        if stream is None:
+            yield "data not present", "", "", ""
+            return
+        X, y = MinMaxScaler().fit_transform(stream.X), stream.y
+        for loss in ("hinge", "margin_log_loss"):
+            model = AVMClassifier(
+                loss, gamma=1.0, alpha=1.0 / len(y), delta=2.2, average=False, random_state=0
+            )
+            said = model.predict_then_learn(X, y, classes=np.unique(y))
+            seconds = _best(partial(model.partial_fit, X, y), 3)
+            yield loss, model.model_order_, 100.0 * (said != y).mean(), len(y) / seconds
+
+    show(
+        "KDD Cup 1999, 10 %: 494,021 samples, 41 features scaled to [0, 1], 23 classes",
+        ["loss", "points", "mistakes, %", "samples per second"],
+        rows(),
+    )
+
+
+def model_size() -> None:
+    """Theorem 15: E[S_T] <= sum_t q_t + E[M_T], q_t = min(1, beta / t^rho)."""
+    samples = 20_000
+    random = np.random.default_rng(0)
+    X = random.uniform(-1.0, 1.0, (samples, 3))
+    y = (np.sin(3.0 * X[:, 0]) * X[:, 1] > 0.0).astype(int)
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        for beta in (0.0, 1.0, 10.0):
+            for rho in (0.5, 1.0, 1.5):
+                models = [
+                    AVMClassifier(
+                        "log_loss", delta=0.6, beta=beta, rho=rho, max_points=None, random_state=s
+                    ).partial_fit(X, y)
+                    for s in range(5)
+                ]
+                order = np.mean([model.model_order_ for model in models])
+                cells = np.mean([model.n_cells_ for model in models])
+                t = np.arange(1, samples + 1)
+                exact = np.minimum(1.0, beta / t**rho).sum() + cells
+                yield beta, rho, order, cells, exact, _closed_form(beta, rho, samples) + cells
+
+    show(
+        f"Theorem 15, {samples} samples, log loss (every sample has a derivative), five seeds",
+        ["beta", "rho", "points", "cells", "sum q_t + cells", "closed form + cells"],
+        rows(),
+    )
+
+
+def _closed_form(beta: float, rho: float, samples: int) -> float:
+    """The bounds ii) to iv) of the theorem."""
+    if rho == 1.0:
+        return beta * (math.log(samples) + 1.0)
+    if rho < 1.0:
+        return beta * samples ** (1.0 - rho) / (1.0 - rho)
+    return float(beta * zeta(rho))
+
+
+def endurance() -> None:
+    """A million samples: memory, points and time per sample."""
+    random = np.random.default_rng(0)
+    model = AVMClassifier(delta=1.0, random_state=0)
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        for tenth in range(10):
+            X = random.uniform(-2.0, 2.0, (100_000, 4))
+            y = (X[:, 0] * X[:, 1] > 0.0).astype(int)
+            start = time.perf_counter()
+            model.partial_fit(X, y)
+            seconds = time.perf_counter() - start
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            yield tenth + 1, seconds * 10, model.model_order_, model.nbytes_, peak
+
+    show(
+        "One million samples in four dimensions",
+        ["tenth", "us per sample", "points", "bytes", "peak RSS MiB"],
+        rows(),
+    )
