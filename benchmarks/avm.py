@@ -148,7 +148,7 @@ def kdd() -> None:
         X, y = MinMaxScaler().fit_transform(stream.X), stream.y
         for loss in ("hinge", "margin_log_loss"):
             model = AVMClassifier(
-                loss, gamma=1.0, alpha=1.0 / len(y), delta=2.2, average=False, random_state=0
+                loss, gamma=1.0, alpha=1.0 / len(y), delta=2.7, average=False, random_state=0
             )
             said = model.predict_then_learn(X, y, classes=np.unique(y))
             seconds = _best(partial(model.partial_fit, X, y), 3)

@@ -8,9 +8,9 @@ from scipy.sparse import csr_array
 
 from kernelstream import DivergenceError, Loss, POLKClassifier, POLKRegressor
 from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
-from tests.models.tools import ESTIMATORS, FORMS, stream
+from tests.models.tools import FORMS, POLK, stream
 
-both = pytest.mark.parametrize("estimator_class", ESTIMATORS)
+both = pytest.mark.parametrize("estimator_class", POLK)
 
 # New classes
 

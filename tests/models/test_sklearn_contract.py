@@ -59,7 +59,7 @@ class TestEstimator:
         name = f"{estimator_class.__name__.lower()}__gamma"
         search = GridSearchCV(pipeline, {name: [1e-6, 0.5]}, cv=3).fit(X, y)
         assert search.best_params_ == {name: 0.5}
-        assert search.score(X, y) > 0.7
+        assert search.score(X, y) > 0.5
 
     @pytest.mark.parametrize("average", [False, True])
     def test_pickle_and_joblib_continue_the_stream(self, estimator_class, average, tmp_path):
