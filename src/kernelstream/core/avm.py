@@ -27,6 +27,7 @@ from kernelstream.core.kernel import (
     Program,
     Rows,
     row_norms,
+    squares_from_differences,
     squares_from_dots,
 )
 from kernelstream.core.loss import SQUARED_ERROR, loss_derivative
@@ -41,13 +42,10 @@ from kernelstream.core.passes import (
 )
 from kernelstream.core.splitmix import uniform
 from kernelstream.core.state import State
+from kernelstream.core.tiles import BLOCK, dense_products, sparse_products
 
 #: Below it the scale is folded into the weights; often enough for the sums to keep their digits.
 SMALLEST_SCALE = 1e-3
-
-
-#: Dense samples whose inner products with the points are computed together.
-BLOCK = 4
 
 
 class Settings(NamedTuple):
@@ -192,53 +190,6 @@ def _project(state, settings, kept, new, f):
     status.square_norm = square
 
 
-# Not FASTMATH: one multiply-add after the other, so that a sample's sums are the same bits whether
-# it comes alone or with others.
-def _dense_dots(rows, first, count, points, n, dots):
-    """``dots[r, :n]`` = inner products of the samples ``first + r`` with the first ``n`` points.
-
-    Several samples at a time: the points come from the second-level cache, and come once.
-    """
-    dense = rows.dense
-    width = points.shape[0]
-    for r in range(count):
-        for j in range(n):
-            dots[r, j] = 0.0
-    if count == BLOCK:
-        for q in range(0, width - 1, 2):
-            k = q + 1
-            a, b = dense[first, q], dense[first, k]
-            c, d = dense[first + 1, q], dense[first + 1, k]
-            e, f = dense[first + 2, q], dense[first + 2, k]
-            g, h = dense[first + 3, q], dense[first + 3, k]
-            for j in range(n):
-                u, v = points[q, j], points[k, j]
-                dots[0, j] = (dots[0, j] + a * u) + b * v
-                dots[1, j] = (dots[1, j] + c * u) + d * v
-                dots[2, j] = (dots[2, j] + e * u) + f * v
-                dots[3, j] = (dots[3, j] + g * u) + h * v
-        done = width - width % 2
-    else:
-        for r in range(count):
-            for q in range(0, width - 3, 4):
-                a, b = dense[first + r, q], dense[first + r, q + 1]
-                c, d = dense[first + r, q + 2], dense[first + r, q + 3]
-                for j in range(n):
-                    dots[r, j] = (
-                        ((dots[r, j] + a * points[q, j]) + b * points[q + 1, j])
-                        + c * points[q + 2, j]
-                    ) + d * points[q + 3, j]
-        done = width - width % 4
-    for r in range(count):
-        for q in range(done, width):
-            a = dense[first + r, q]
-            for j in range(n):
-                dots[r, j] = dots[r, j] + a * points[q, j]
-
-
-dense_dots = compiled(_dense_dots, fastmath={"contract"})
-
-
 @compiled
 def single_pass(
     points, square_norms, absolute_norms, self_kernels, weights, factor, diagonal, status,
@@ -288,19 +239,20 @@ def single_pass(
         square, absolute = row_norms(rows, i)
         if not square <= LARGEST_SQUARE_NORM:
             return UNUSABLE, i
-        if blocked:
+        if sparse:
+            sparse_products(rows, i, points, n, work)
+        elif blocked:
             if i >= end or n != together or record.cells != cells:
-                begin, end = i, min(i + BLOCK, labels.shape[0])
+                begin, end = i, i + (BLOCK if i + BLOCK <= labels.shape[0] else 1)
                 together, cells = n, record.cells
-                dense_dots(rows, begin, end - begin, points, n, dots)
+                dense_products(rows, begin, end - begin, points, n, dots)
             for j in range(n):
                 work[DOTS, j] = dots[i - begin, j]
+        if sparse or blocked:
             squares_from_dots(rows, i, points, square_norms, square, n, work)
-            values_of(program, rows, i, points, absolute_norms, n, work, values)
         else:
-            kernel_values(
-                program, rows, i, points, square_norms, absolute_norms, square, n, work, values
-            )
+            squares_from_differences(rows, i, points, n, work)
+        values_of(program, rows, i, points, absolute_norms, n, work, values)
         _evaluate(weights, flat, n, outputs, values, zero, f)
         if predictions.shape[0] > 0:
             _foretell(weights, flat, record, outputs, values, f, predictions[i], scratch)

@@ -1,0 +1,189 @@
+"""Inner products of samples with many points, the sums kept in vector registers.
+
+A loop over the features around a loop over the points, as a compiler vectorises it, loads and
+stores every sum once per feature. Here a tile of points is finished before the next one begins,
+for several dense samples at a time: the points come from the second-level cache, and come once.
+Numba has no vectors to write this with, so the innermost loop is written in LLVM's language; what
+is left over at the edges, and everything without the compiler, is a plain loop.
+
+Every sum is one chain of multiply-adds in the order of the features, so that a sample gives the
+same bits alone or with others, and wherever its points lie in a tile.
+"""
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from kernelstream.core.jit import INTERPRETED, compiled
+
+#: Dense samples per tile.
+BLOCK = 4
+#: Points per tile, for several dense samples and for a single one, dense or sparse.
+SEVERAL_POINTS, SINGLE_POINTS = 8, 16
+
+_LANES = 4
+_I64, _I32, _BYTE = ir.IntType(64), ir.IntType(32), ir.IntType(8)
+_DOUBLE = ir.DoubleType()
+_VECTOR = ir.VectorType(_DOUBLE, _LANES)
+_FUSED = ("contract",)
+
+
+class _Tile:
+    """Writes the loop ``sums[r] += value[r] * points[feature]`` over the entries of a sample."""
+
+    def __init__(self, context, builder, signature, arguments):
+        self.builder, self._bytes = builder, _BYTE.as_pointer()
+        self.arrays = [
+            context.make_array(kind)(context, builder, value) if isinstance(kind, types.Array) else
+            context.cast(builder, value, kind, types.int64)
+            for kind, value in zip(signature.args, arguments, strict=True)
+        ]  # fmt: skip
+
+    def address(self, array, *offsets):
+        """Of the element at these (index, bytes) offsets."""
+        place = self.builder.bitcast(array.data, self._bytes)
+        for index, size in offsets:
+            size = ir.Constant(_I64, size) if isinstance(size, int) else size
+            index = ir.Constant(_I64, index) if isinstance(index, int) else index
+            place = self.builder.gep(place, [self.builder.mul(index, size)])
+        return place
+
+    def load(self, place, kind):
+        return self.builder.load(self.builder.bitcast(place, kind.as_pointer()), align=4)
+
+    def stride(self, array):
+        return self.builder.extract_value(array.strides, 0)
+
+    def spread(self, number):
+        nothing = ir.Constant(_VECTOR, ir.Undefined)
+        single = self.builder.insert_element(nothing, number, ir.Constant(_I32, 0))
+        first = ir.Constant(ir.VectorType(_I32, _LANES), [0] * _LANES)
+        return self.builder.shuffle_vector(single, nothing, first)
+
+    def loop(self, begin, end, points, column, out, rows, vectors, entry):
+        """``entry(q)`` gives the feature and the rows' values of entry q; begin < end."""
+        builder = self.builder
+        before, body = builder.block, builder.append_basic_block("tile")
+        after = builder.append_basic_block("tile.end")
+        builder.branch(body)
+        builder.position_at_end(body)
+        q = builder.phi(_I64)
+        q.add_incoming(begin, before)
+        sums = [[builder.phi(_VECTOR) for _ in range(vectors)] for _ in range(rows)]
+        feature, values = entry(q)
+        place = self.address(points, (feature, self.stride(points)), (column, 8))
+        parts = [
+            self.load(builder.gep(place, [ir.Constant(_I64, 8 * _LANES * v)]), _VECTOR)
+            for v in range(vectors)
+        ]
+        totals = []
+        for row, value in zip(sums, values, strict=True):
+            factor = self.spread(value)
+            products = [builder.fmul(factor, part, flags=_FUSED) for part in parts]
+            totals.append(
+                [builder.fadd(s, p, flags=_FUSED) for s, p in zip(row, products, strict=True)]
+            )
+        following = builder.add(q, ir.Constant(_I64, 1))
+        q.add_incoming(following, body)
+        for row, total in zip(sums, totals, strict=True):
+            for s, t in zip(row, total, strict=True):
+                s.add_incoming(ir.Constant(_VECTOR, [0.0] * _LANES), before)
+                s.add_incoming(t, body)
+        builder.cbranch(builder.icmp_signed("<", following, end), body, after)
+        builder.position_at_end(after)
+        for r, total in enumerate(totals):
+            for v, t in enumerate(total):
+                place = self.address(out, (r, self.stride(out)), (column, 8), (v, 8 * _LANES))
+                builder.store(t, builder.bitcast(place, _VECTOR.as_pointer()), align=8)
+
+
+def _dense_tile(samples, points):
+    """A function for tiles of so many samples and points."""
+
+    def tile_function(typingctx, dense, first, stored, column, out):
+        """out[r, column + k] = sum_q dense[first + r, q] stored[q, column + k]."""
+
+        def codegen(context, builder, signature, arguments):
+            tile = _Tile(context, builder, signature, arguments)
+            matrix, row, dictionary, place, result = tile.arrays
+
+            def entry(q):
+                size = tile.stride(matrix)
+                return q, [
+                    tile.load(tile.address(matrix, (row, size), (r, size), (q, 8)), _DOUBLE)
+                    for r in range(samples)
+                ]
+
+            begin, end = ir.Constant(_I64, 0), builder.extract_value(dictionary.shape, 0)
+            vectors = points // _LANES
+            tile.loop(begin, end, dictionary, place, result, samples, vectors, entry)
+            return context.get_dummy_value()
+
+        return types.void(dense, first, stored, column, out), codegen
+
+    return intrinsic(tile_function)
+
+
+_tile_of_several = _dense_tile(BLOCK, SEVERAL_POINTS)
+_tile_of_one = _dense_tile(1, SINGLE_POINTS)
+
+
+@intrinsic
+def _sparse_tile(typingctx, data, indices, begin, end, points, column, out):
+    """out[0, column + k] = sum over the entries of a sample, k < 16; there is an entry."""
+
+    def codegen(context, builder, signature, arguments):
+        tile = _Tile(context, builder, signature, arguments)
+        numbers, features, start, stop, stored, place, result = tile.arrays
+
+        def entry(q):
+            feature = tile.load(tile.address(features, (q, 4)), _I32)
+            return builder.sext(feature, _I64), [tile.load(tile.address(numbers, (q, 8)), _DOUBLE)]
+
+        vectors = SINGLE_POINTS // _LANES
+        tile.loop(start, stop, stored, place, result, 1, vectors, entry)
+        return context.get_dummy_value()
+
+    return types.void(data, indices, begin, end, points, column, out), codegen
+
+
+# Not FASTMATH: no sum may be reordered. The last tile may overlap the one before: same numbers.
+def _dense_products(rows, first, count, points, n, out):
+    """``out[r, :n]`` = inner products of the dense samples ``first + r`` with ``n`` points.
+
+    There are one or ``BLOCK`` samples, and at least one feature.
+    """
+    if not INTERPRETED and count == BLOCK and n >= SEVERAL_POINTS:
+        for j in range(0, n, SEVERAL_POINTS):
+            _tile_of_several(rows.dense, first, points, min(j, n - SEVERAL_POINTS), out)
+        return
+    if not INTERPRETED and count == 1 and n >= SINGLE_POINTS:
+        for j in range(0, n, SINGLE_POINTS):
+            _tile_of_one(rows.dense, first, points, min(j, n - SINGLE_POINTS), out)
+        return
+    for r in range(count):
+        for j in range(n):
+            out[r, j] = 0.0
+        for q in range(points.shape[0]):
+            for j in range(n):
+                out[r, j] = out[r, j] + rows.dense[first + r, q] * points[q, j]
+
+
+def _sparse_products(rows, i, points, n, out):
+    """``out[0, :n]`` = inner products of the sparse sample ``i`` with ``n`` points."""
+    begin, end = rows.indptr[i], rows.indptr[i + 1]
+    if not INTERPRETED and begin < end and n >= SINGLE_POINTS:
+        for j in range(0, n, SINGLE_POINTS):
+            _sparse_tile(
+                rows.data, rows.indices, begin, end, points, min(j, n - SINGLE_POINTS), out
+            )
+        return
+    for j in range(n):
+        out[0, j] = 0.0
+    for q in range(begin, end):
+        for j in range(n):
+            out[0, j] = out[0, j] + rows.data[q] * points[rows.indices[q], j]
+
+
+dense_products = compiled(_dense_products, fastmath={"contract"}, no_cpython_wrapper=True)
+sparse_products = compiled(_sparse_products, fastmath={"contract"}, no_cpython_wrapper=True)
