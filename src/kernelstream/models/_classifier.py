@@ -121,13 +121,19 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
             known = np.union1d(known, given) if len(known) else given
             fixed = True
         arrivals = _arrivals(labels, known, fixed)
-        with as_before_on_error(self):
-            self._fixed_classes = fixed
-            if new:
-                self.classes_ = known
-                self._start(X, rows)
+        if new or arrivals or classes is not None:
+            with as_before_on_error(self):
+                self._fixed_classes = fixed
+                if new:
+                    self.classes_ = known
+                    self._start(X, rows)
+                outputs = _outputs_for(len(known) + len(arrivals))
+                self._capacity_limit(self.n_features_in_, outputs)
+                check.check_kernel_range(self.kernel_, rows)
+        else:
             check.check_kernel_range(self.kernel_, rows)
-            self._capacity_limit(self.n_features_in_, _outputs_for(len(known) + len(arrivals)))
+            learn(rows, self.classes_.searchsorted(labels).astype(np.float64), weights)
+            return
         if not new and known is not self.classes_:
             for label in np.setdiff1d(known, self.classes_):
                 self._add_class(label)
@@ -182,7 +188,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         if self._pending is not None:
             targets = self._pending[1]
             targets[targets >= place] += 1.0
-        self._call = None
+        self._forget_plan()
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """The function's values: (n,) for two classes, positive for the second; else (n, C)."""

@@ -127,7 +127,6 @@ class SavedModel:
         limit = model._capacity_limit(model.n_features_in_)
         capacity = max(state.order, min(state.order + SMALLEST_CAPACITY, limit))
         model._state = resize(state, capacity)
-        model._call = None
         return model
 
 
