@@ -10,7 +10,7 @@ from kernelstream.storage import ModelFileError
 from kernelstream.streams import make_multidist, make_regression_outliers
 
 if TYPE_CHECKING:
-    from kernelstream.models import POLKClassifier, POLKRegressor, load
+    from kernelstream.models import POLKClassifier, POLKRegressor, load, merge
 
 __all__ = [
     "DivergenceError",
@@ -24,6 +24,7 @@ __all__ = [
     "load",
     "make_multidist",
     "make_regression_outliers",
+    "merge",
 ]
 
 
