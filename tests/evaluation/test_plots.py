@@ -71,7 +71,7 @@ def test_surface_shows_regions_boundaries_samples_and_dictionary(kind, n_classes
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert labels == [*["a", "b", "c"][:n_classes], "dictionary"]
     image = ax.images[0]
-    assert len(np.unique(image.get_array().reshape(-1, 3), axis=0)) == n_classes
+    assert len(np.unique(image.get_array().reshape(-1, 4), axis=0)) == n_classes
     assert ax.get_aspect() == 1
 
 
