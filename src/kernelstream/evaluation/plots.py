@@ -296,16 +296,16 @@ def plot_value_surface(
         cmap=VALUE_COLORS,
     )
     if samples is not None:
-        colors = {"c": INK, "alpha": 0.35} if y is None else {"c": np.asarray(y, dtype=float)}
+        style: dict[str, Any] = {"c": INK, "alpha": 0.35}
+        if y is not None:
+            style = {"c": np.asarray(y, dtype=float), "cmap": VALUE_COLORS, "norm": image.norm}
         ax.scatter(
             samples[:, 0],
             samples[:, 1],
             s=_marker_size(len(samples)),
-            cmap=None if y is None else VALUE_COLORS,
-            norm=None if y is None else image.norm,
             linewidths=0,
             zorder=2,
-            **colors,
+            **style,
         )
     if show_dictionary and dictionary is not None and len(dictionary):
         ax.scatter(

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 Values = NDArray[np.float64]
 Format = Callable[[float, float], str]  # a value and the step between ticks -> its label
 
+MISSING = "\N{EN DASH}"
+MINUS = "\N{MINUS SIGN}"
 MOST_POINTS = 600
 FRAME = 1000.0  # lines are drawn in a square of this size, stretched to the frame
 
@@ -70,7 +72,8 @@ class Chart:
     dots: Sequence[Dot] = ()
     keys: Sequence[Key] = ()
     scale: tuple[str, Sequence[str], str] | None = None  # lowest label, colours, highest label
-    inside: str = ""  # a drawing as large as the frame, made of no text from outside
+    inside: str = ""  # a drawing as large as the frame, without any text from outside
+    grid: str = "y"  # the axes whose ticks run through the frame as lines
     shape: str = ""  # CSS aspect ratio, where it matters
     note: str = ""
 
@@ -94,11 +97,10 @@ def line_chart(
     series: Sequence[Series],
     *,
     x_label: str = "samples",
-    x_format: Format | None = None,
     y_format: Format | None = None,
-    from_zero: bool = False,
+    from_zero: str = "",
 ) -> Chart:
-    """Lines over a common x axis.
+    """Lines over a common x axis; ``from_zero`` names axes that begin at 0 if they can.
 
     Series without any finite value are left out. The y axis spans what is usual: a few wild
     values leave the frame rather than flatten the rest, and the chart's note says so.
@@ -109,7 +111,7 @@ def line_chart(
     >>> from kernelstream.report.charts import Series, line_chart
     >>> chart = line_chart("Order", np.array([0.0, 10.0]), [Series("M", "a", np.array([1.0, 3.0]))])
     >>> chart.lines[0].path
-    'M0,955L1000,45'
+    'M0,954.5L1000,45.5'
     >>> [tick.label for tick in chart.x_ticks]
     ['0', '2', '4', '6', '8', '10']
     """
@@ -118,34 +120,33 @@ def line_chart(
     if not series:
         return Chart(title, f"{title}: nothing was recorded.", x_label)
     finite_x = x[np.isfinite(x)]
-    x_low, x_high = _widen(float(finite_x.min()), float(finite_x.max()), 0.0)
-    inside = np.concatenate([one.values[np.isfinite(one.values)] for one in series])
-    low, high, cut = _usual_range(inside)
-    y_low, y_high = _widen(0.0 if from_zero and low >= 0.0 else low, high, 0.05)
-    if from_zero and low >= 0.0:
-        y_low = 0.0
-    lines = [
-        Line(
-            one.label,
-            one.style,
-            _path(x, one.values, (x_low, x_high), (y_low, y_high)),
-        )
-        for one in series
-    ]
-    y_ticks = axis_ticks(y_low, y_high, 4, y_format or compact, down=True)
+    x_range = _widen(float(finite_x.min()), float(finite_x.max()), 0.0)
+    values = np.concatenate([one.values[np.isfinite(one.values)] for one in series])
+    low, high, cut = _usual_range(values)
+    y_range = _widen(low, high, 0.05)
+    # A stream that was joined late would be squeezed into a corner of an axis from 0.
+    if "x" in from_zero and 0.0 < finite_x.min() <= (0.2 if len(x) > 1 else 1.0) * finite_x.max():
+        x_range = _widen(0.0, float(finite_x.max()), 0.0)
+    if "y" in from_zero and low >= 0.0:
+        y_range = 0.0, _widen(0.0, high, 0.05)[1]
+    y_ticks = axis_ticks(*y_range, 4, y_format or compact, down=True)
     return Chart(
         title=title,
         description=_describe(title, x_label, series, y_format or compact),
         x_label=x_label,
-        x_ticks=axis_ticks(x_low, x_high, 5, x_format or compact),
+        x_ticks=axis_ticks(*x_range, 5, compact),
         y_ticks=y_ticks,
-        lines=lines,
+        lines=[
+            Line(one.label, one.style, _path(x, one.values, x_range, y_range)) for one in series
+        ],
         keys=[Key(one.label, one.style) for one in series] if len(series) > 1 else [],
         note="A few values lie beyond the frame." if cut else "",
     )
 
 
-def axis_ticks(low: float, high: float, count: int, format: Format, down: bool = False) -> list[Tick]:
+def axis_ticks(
+    low: float, high: float, count: int, format: Format, down: bool = False
+) -> list[Tick]:
     """Ticks on round numbers in [low, high]; ``down``: places count from the top."""
     values, step = round_numbers(low, high, count)
     places = [100.0 * (value - low) / (high - low) for value in values]
@@ -181,9 +182,9 @@ def compact(value: float, step: float = 0.0) -> str:
     ('1.5k', '2M', '0.25', '−3e-09')
     """
     if not math.isfinite(value):
-        return "–"
+        return MISSING
     size = abs(value) if abs(value) > 1e-12 * step else 0.0
-    sign = "−" if value < 0 and size else ""
+    sign = MINUS if value < 0 and size else ""
     if size == 0.0:
         return "0"
     largest = max(size, step)
@@ -193,6 +194,18 @@ def compact(value: float, step: float = 0.0) -> str:
         if size >= unit and (size >= 10_000 or step >= 100 or step == 0.0):
             return sign + _decimals(size / unit, step / unit) + suffix
     return sign + _decimals(size, step)
+
+
+def three_digits(value: float) -> str:
+    """A number for a column of numbers: always three digits.
+
+    Examples
+    --------
+    >>> from kernelstream.report.charts import three_digits
+    >>> three_digits(16.0), three_digits(-0.01), three_digits(123456.0)
+    ('16.0', '−0.0100', '1.23e+05')
+    """
+    return f"{value:#.3g}".rstrip(".").replace("-", MINUS, int(value < 0.0))
 
 
 def percent(value: float, step: float = 0.0) -> str:
@@ -205,10 +218,10 @@ def percent(value: float, step: float = 0.0) -> str:
     ('97.3 %', '95 %')
     """
     if not math.isfinite(value):
-        return "–"
+        return MISSING
     digits = 1 if step == 0.0 else max(0, -math.floor(math.log10(step * 100.0) + 1e-9))
     text = f"{abs(value) * 100.0:.{min(digits, 6)}f}"
-    return f"{'−' if value < 0 and float(text) else ''}{text} %"
+    return f"{MINUS if value < 0 and float(text) else ''}{text} %"
 
 
 def memory(value: float, step: float = 0.0) -> str:
@@ -221,7 +234,7 @@ def memory(value: float, step: float = 0.0) -> str:
     ('1.23 MB', '40 kB')
     """
     if not math.isfinite(value):
-        return "–"
+        return MISSING
     for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if abs(value) >= unit:
             return f"{_decimals(value / unit, step / unit)} {name}"
@@ -238,7 +251,7 @@ def duration(value: float, step: float = 0.0) -> str:
     ('15 µs', '200 ms', '0')
     """
     if not math.isfinite(value):
-        return "–"
+        return MISSING
     for unit, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")):
         if max(abs(value), step) >= unit and value:
             return f"{_decimals(value / unit, step / unit)} {name}"

@@ -88,7 +88,7 @@ def write_report(
     True
     """
     names = _feature_names(model, feature_names)
-    record = told.Progress(trace.to_columns())
+    record = told.Progress(trace.to_columns(), of_classes=hasattr(model, "classes_"))
     quality, cost = told.cards(record, model)
     order = model.model_order_
     page = _template().render(
@@ -157,5 +157,5 @@ def _own_notes(model: Any) -> list[str]:
         return []
     return [
         f"A cap on points or bytes forced {forced} removal{'s' if forced > 1 else ''} beyond the "
-        "error budget: a larger cap, or a larger budget, would be kept."
+        "error budget. A higher cap, or a larger error allowed per step, would avoid them."
     ]

@@ -111,6 +111,7 @@ def _curve(model: Any, X: Any, y: Any, name: str, target: str) -> Chart:
         description=f"The value the model predicts for each value of {name}.",
         labels=(name, target),
         keys=keys,
+        grid="xy",
         shape=(7.2, 4.0),
     )
 
@@ -140,6 +141,7 @@ def _drawn(
     description: str,
     labels: Sequence[str],
     keys: Sequence[Key],
+    grid: str = "",
     shape: tuple[float, float] | None = None,
     scale: list[tuple[float, float]] | None = None,
 ) -> Chart:
@@ -171,6 +173,7 @@ def _drawn(
         y_ticks=axis_ticks(*y_range, 5, compact, down=True),
         keys=keys,
         inside=inside,
+        grid=grid,
         scale=None if scale is None else _color_scale(*scale[0]),
         shape=f"{shape[0]:.3f} / {shape[1]:.3f}",
     )
@@ -246,6 +249,7 @@ def _plane(model: Any, X: Any, most: int) -> Chart:
         dots=dots,
         keys=keys,
         scale=scale,
+        grid="xy",
     )
 
 
@@ -302,7 +306,7 @@ def _class_colors(classes: NDArray[Any], said: NDArray[Any]) -> tuple[list[str],
     """A colour per class, and the legend; of many classes only the frequent have their own."""
     if len(classes) <= len(PALETTE):
         colors = list(PALETTE[: len(classes)])
-        named = range(len(classes))
+        named = list(range(len(classes)))
     else:
         counts = np.bincount(np.searchsorted(classes, said), minlength=len(classes))
         named = sorted(np.argsort(-counts, kind="stable")[: len(PALETTE) - 1].tolist())

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.report.charts import compact
+from kernelstream.report.charts import three_digits
 
 MOST_POINTS = 15
 MOST_ENTRIES = 5
@@ -37,7 +37,7 @@ def influential_points(model: Any, names: Sequence[str]) -> list[Point]:
     >>> from kernelstream.report.points import influential_points
     >>> model = POLKRegressor().partial_fit([[0.0, 3.0]], [1.0])
     >>> influential_points(model, ["height", "width"])[0].entries
-    [('width', '3')]
+    [('width', '3.00')]
     """
     weights = np.asarray(model.dual_coef_)
     sizes = np.linalg.norm(weights, axis=0)
@@ -57,19 +57,19 @@ def influential_points(model: Any, names: Sequence[str]) -> list[Point]:
 def _vote(model: Any, weights: Any) -> tuple[str, str]:
     """What a point speaks for where the kernel is positive, and with which weight."""
     if not hasattr(model, "classes_"):
-        return ("higher" if weights[0] > 0.0 else "lower"), compact(float(weights[0]))
+        return ("higher" if weights[0] > 0.0 else "lower"), three_digits(float(weights[0]))
     labels = model.classes_
     if len(labels) == 1:
-        return str(labels[0]), compact(float(weights[0]))
+        return str(labels[0]), three_digits(float(weights[0]))
     if len(weights) == 1:
-        return str(labels[int(weights[0] > 0.0)]), compact(abs(float(weights[0])))
+        return str(labels[int(weights[0] > 0.0)]), three_digits(abs(float(weights[0])))
     strongest = int(np.argmax(weights))
-    return str(labels[strongest]), compact(float(weights[strongest]))
+    return str(labels[strongest]), three_digits(float(weights[strongest]))
 
 
 def _largest_entries(point: Any, names: Sequence[str]) -> tuple[list[tuple[str, str]], int]:
     sizes = np.abs(point)
     used = int(np.count_nonzero(sizes))
     largest = np.argsort(-sizes, kind="stable")[: min(MOST_ENTRIES, used)]
-    entries = [(names[number], compact(float(point[number]))) for number in largest.tolist()]
+    entries = [(names[number], three_digits(float(point[number]))) for number in largest.tolist()]
     return entries, used - len(entries)

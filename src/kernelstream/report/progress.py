@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream.report.charts import (
+    MINUS,
+    MISSING,
     Chart,
     Series,
     Values,
@@ -23,7 +25,7 @@ from kernelstream.report.charts import (
 
 # Columns of a trace that are not metrics; the others are, the first of them in the headline.
 BOOKKEEPING = ("samples", "seconds", "model_order", "bytes", "error_spent", "residual")
-BASELINES = {"no_change": "no change", "majority": "majority"}
+BASELINES = ("no_change", "majority")
 BETTER_HIGH = {"accuracy", "kappa", "f1", "auc", "balanced_accuracy", "r2"}
 BETTER_LOW = {"error", "log_loss", "mae", "mse", "rmse"}
 SHARES = {"accuracy", "balanced_accuracy", "error"}
@@ -45,13 +47,14 @@ class Card:
     label: str
     value: str
     remark: str = ""
+    unit: str = ""
     tone: str = ""  # "good", "bad" or neither
 
 
 class Progress:
     """The columns of a trace, whichever of them there are, as float arrays of one length."""
 
-    def __init__(self, columns: Mapping[str, Any]) -> None:
+    def __init__(self, columns: Mapping[str, Any], *, of_classes: bool) -> None:
         self.columns = {str(name): _numbers(values) for name, values in columns.items()}
         self.length = min((len(values) for values in self.columns.values()), default=0)
         self.metrics = [
@@ -62,6 +65,9 @@ class Progress:
             and not name.endswith(("_window", "_fading"))
         ]
         self.headline = self.metrics[0] if self.metrics else None
+        self.baselines = dict(
+            zip(BASELINES, ("no change", "majority" if of_classes else "the mean"), strict=True)
+        )
 
     def __getitem__(self, name: str) -> Values:
         values = self.columns.get(name)
@@ -130,19 +136,20 @@ def cards(progress: Progress, model: Any) -> tuple[list[Card], list[Card]]:
 def _lift(progress: Progress, metric: str, baseline: str) -> Card:
     """By how much the model is better than a baseline, in the terms the metric asks for."""
     value, other = progress.last(metric), progress.last(baseline)
-    label = f"Lift over {BASELINES[baseline]}"
+    name = progress.baselines[baseline]
+    label = f"Lift over {name}"
     remark = f"baseline {metric_text(metric, other)}"
     if not math.isfinite(value) or not math.isfinite(other):
-        return Card(label, "–", "no baseline was recorded" if math.isnan(other) else "")
+        return Card(label, MISSING, "no baseline was recorded" if math.isnan(other) else "")
     if metric not in BETTER_HIGH | BETTER_LOW:
-        return Card(f"Difference to {BASELINES[baseline]}", _signed(value - other, compact), remark)
+        return Card(f"Difference to {name}", _signed(value - other, compact), remark)
     gain = value - other if metric in BETTER_HIGH else other - value
     tone = "good" if gain > 0.0 else "bad" if gain < 0.0 else ""
     if metric in SHARES:
-        return Card(label, _signed(100.0 * gain, _tenths) + " points", remark, tone)
+        return Card(label, _signed(100.0 * gain, _tenths), remark, "points", tone)
     if metric in BETTER_LOW and other > 0.0:  # how much of the baseline's loss is gone
-        return Card(label, _signed(gain / other, percent), remark, tone)
-    return Card(label, _signed(gain, compact), remark, tone)
+        return Card(label, _signed(gain / other, percent), remark, tone=tone)
+    return Card(label, _signed(gain, compact), remark, tone=tone)
 
 
 def metrics_table(progress: Progress) -> list[tuple[str, list[str]]]:
@@ -152,7 +159,7 @@ def metrics_table(progress: Progress) -> list[tuple[str, list[str]]]:
     rows = []
     for name in [*progress.metrics, *(name for name in BASELINES if name in progress.columns)]:
         metric = progress.headline if name in BASELINES else name
-        label = f"baseline: {BASELINES[name]}" if name in BASELINES else metric_name(name)
+        label = f"baseline: {progress.baselines[name]}" if name in BASELINES else metric_name(name)
         ends = [progress.last(f"{name}{suffix}") for suffix in ("", "_window", "_fading")]
         rows.append((label, [metric_text(metric, end) for end in ends]))
     return rows
@@ -165,8 +172,10 @@ def metric_chart(progress: Progress) -> Chart:
         return line_chart("Metric", progress["samples"], [])
     name = metric_name(metric)
     series = [
-        Series(f"{text} baseline", style, _first_finite(progress, f"{column}_window", column))
-        for (column, text), style in zip(BASELINES.items(), ("dashed", "dotted"), strict=True)
+        Series(f"baseline: {text}", style, _first_finite(progress, f"{column}_window", column))
+        for (column, text), style in zip(
+            progress.baselines.items(), ("dashed", "dotted"), strict=True
+        )
     ]
     series += [
         Series(f"{name}, cumulative", "thin", progress[metric]),
@@ -177,6 +186,7 @@ def metric_chart(progress: Progress) -> Chart:
         progress["samples"],
         series,
         y_format=percent if metric in SHARES else compact,
+        from_zero="x",
     )
 
 
@@ -190,9 +200,9 @@ def cost_charts(progress: Progress) -> list[Chart]:
         ends, per_sample = ends[1:], per_sample[1:]
     time = Series("time per sample", "thick", per_sample)
     return [
-        line_chart("Stored points", samples, [order], from_zero=True),
-        line_chart("Memory", samples, [bytes_], y_format=memory, from_zero=True),
-        line_chart("Time per sample", ends, [time], y_format=duration, from_zero=True),
+        line_chart("Stored points", samples, [order], from_zero="xy"),
+        line_chart("Memory", samples, [bytes_], y_format=memory, from_zero="xy"),
+        line_chart("Time per sample", ends, [time], y_format=duration, from_zero="xy"),
     ]
 
 
@@ -202,8 +212,8 @@ def budget_charts(progress: Progress) -> list[Chart]:
     ends, rates = _rates(progress, "error_spent")
     rate = Series("error per 1000 samples", "thick", 1000.0 * rates)
     return [
-        line_chart("Error spent, in all", progress["samples"], [total], from_zero=True),
-        line_chart("Error spent per 1000 samples", ends, [rate], from_zero=True),
+        line_chart("Error spent, in all", progress["samples"], [total], from_zero="xy"),
+        line_chart("Error spent per 1000 samples", ends, [rate], from_zero="xy"),
     ]
 
 
@@ -238,7 +248,7 @@ def _grouped(count: float) -> str:
 
 
 def _tenths(value: float) -> str:
-    return f"{'−' if value < 0 else ''}{abs(value):.1f}"
+    return f"{MINUS if value < 0 else ''}{abs(value):.1f}"
 
 
 def _signed(value: float, format: Any) -> str:
