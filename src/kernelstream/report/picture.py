@@ -44,8 +44,8 @@ def picture(model: Any, names: Sequence[str], target: str, sample: Any) -> Chart
     Two features: the map of classes or values. One: the curve, of the value or of each class's
     score. More: the two directions in which points and samples spread most.
     """
-    X, y = _split(sample)
     features = model.n_features_in_
+    X, y = _split(sample, features)
     most = int(np.clip(MOST_ENTRIES // features, 20, MOST_SAMPLES))
     X = _some_rows(X, most)
     y = None if y is None else _some_rows(np.asarray(y), most)
@@ -275,14 +275,18 @@ def _component(which: str, share: float) -> str:
 # ---- samples and colours --------------------------------------------------------------
 
 
-def _split(sample: Any) -> tuple[Any, Any]:
+def _split(sample: Any, features: int) -> tuple[Any, Any]:
     if sample is None:
         return None, None
     X, y = sample if isinstance(sample, tuple) else (sample, None)
     X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
     if X.ndim != 2:
         raise ValueError(f"sample must be X or (X, y) with X of shape (n, p), got {X.shape}")
-    return (None, None) if X.shape[0] == 0 else (X, y)
+    if X.shape[1] != features:
+        raise ValueError(f"sample has {X.shape[1]} features, the model has {features}")
+    if y is not None and len(y) != X.shape[0]:
+        raise ValueError(f"sample has {X.shape[0]} rows and {len(y)} targets")
+    return (X, y) if X.shape[0] else (None, None)
 
 
 def _some_rows(rows: Any, most: int) -> Any:
