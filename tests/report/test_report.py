@@ -384,14 +384,15 @@ def test_wrong_names_and_samples_are_refused(tmp_path, plane):
     assert not os.listdir(tmp_path)
 
 
-def test_missing_jinja_says_what_to_install(tmp_path, plane, monkeypatch):
+@pytest.mark.parametrize("package", ["jinja2", "matplotlib"])
+def test_a_missing_package_is_named(tmp_path, plane, monkeypatch, package):
     real_import = builtins.__import__
 
-    def no_jinja(name, *args, **kwargs):
-        if name.startswith("jinja2"):
-            raise ImportError(name)
+    def without_it(name, *args, **kwargs):
+        if name == package:
+            raise ImportError(name, name=name)
         return real_import(name, *args, **kwargs)
 
-    monkeypatch.setattr(builtins, "__import__", no_jinja)
-    with pytest.raises(ImportError, match=r"pip install 'kernelstream\[cli\]'"):
+    monkeypatch.setattr(builtins, "__import__", without_it)
+    with pytest.raises(ImportError, match=rf"needs {package}.*pip install 'kernelstream\[cli\]'"):
         written(tmp_path, plane[0])

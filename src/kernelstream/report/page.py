@@ -87,11 +87,12 @@ def write_report(
     ...     "<h1>Five classes</h1>" in file.read_text()
     True
     """
+    template = _template()
     names = _feature_names(model, feature_names)
     record = told.Progress(trace.to_columns(), of_classes=hasattr(model, "classes_"))
     quality, cost = told.cards(record, model)
     order = model.model_order_
-    page = _template().render(
+    page = template.render(
         title=title,
         facts=[(str(name), _fact(value)) for name, value in facts.items()],
         long_fact=LONG_FACT,
@@ -117,9 +118,13 @@ def write_report(
 
 def _template() -> Any:
     try:
+        import matplotlib  # noqa: F401  (the picture needs it: say so before any work is done)
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
     except ImportError as error:
-        raise ImportError("The report needs Jinja: pip install 'kernelstream[cli]'") from error
+        raise ImportError(
+            f"The report needs {error.name or 'Jinja and Matplotlib'}, which is not installed: "
+            "pip install 'kernelstream[cli]'"
+        ) from error
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,  # names and labels come from the data

@@ -34,6 +34,7 @@ from kernelstream.report.charts import (
 MOST_SAMPLES = 800
 MOST_ENTRIES = 20_000_000  # of the dense matrix that the plane is computed from
 MOST_SCORES = 4_000_000  # classes times grid points of a map
+CROWD = 250  # stored points beyond which they are drawn smaller
 OTHER_COLOR = "#8A8A8A"
 LINE_STYLES = ("thick", "thin", "dashed", "dotted")
 
@@ -225,13 +226,14 @@ def _plane(model: Any, X: Any, most: int) -> Chart:
     x_range, y_range = (_padded(coordinates[:, axis]) for axis in (0, 1))
     across = 100.0 * (coordinates[:, 0] - x_range[0]) / (x_range[1] - x_range[0])
     down = 100.0 - 100.0 * (coordinates[:, 1] - y_range[0]) / (y_range[1] - y_range[0])
+    looks = "stored crowd" if stored > CROWD else "stored"
     order = [*range(stored, len(coordinates)), *range(stored)]  # stored points on top
     dots = [
         Dot(
             round(float(across[number]), 2),
             round(float(down[number]), 2),
             colors[number],
-            "stored" if number < stored else "sample",
+            looks if number < stored else "sample",
         )
         for number in order
     ]
