@@ -99,6 +99,7 @@ def line_chart(
     x_label: str = "samples",
     y_format: Format | None = None,
     from_zero: str = "",
+    note: str = "",
 ) -> Chart:
     """Lines over a common x axis; ``from_zero`` names axes that begin at 0 if they can.
 
@@ -140,7 +141,7 @@ def line_chart(
             Line(one.label, one.style, _path(x, one.values, x_range, y_range)) for one in series
         ],
         keys=[Key(one.label, one.style) for one in series] if len(series) > 1 else [],
-        note="A few values lie beyond the frame." if cut else "",
+        note=" ".join([note, "A few values lie beyond the frame."] if cut else [note]).strip(),
     )
 
 

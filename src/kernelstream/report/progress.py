@@ -196,13 +196,15 @@ def cost_charts(progress: Progress) -> list[Chart]:
     order = Series("stored points", "thick", progress["model_order"])
     bytes_ = Series("bytes", "thick", progress["bytes"])
     ends, per_sample = _rates(progress, "seconds")
-    if len(ends) > 3:  # the first stretch includes compiling and warming up
+    note = ""
+    if len(ends) > 3:  # compiling and warming up would dwarf the rest
         ends, per_sample = ends[1:], per_sample[1:]
+        note = "Without the first record, which includes the start."
     time = Series("time per sample", "thick", per_sample)
     return [
         line_chart("Stored points", samples, [order], from_zero="xy"),
         line_chart("Memory", samples, [bytes_], y_format=memory, from_zero="xy"),
-        line_chart("Time per sample", ends, [time], y_format=duration, from_zero="xy"),
+        line_chart("Time per sample", ends, [time], y_format=duration, from_zero="xy", note=note),
     ]
 
 
