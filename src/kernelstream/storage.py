@@ -40,6 +40,7 @@ __all__ = [
     "dumps",
     "loads",
     "read",
+    "replace_file",
     "write",
 ]
 
@@ -241,13 +242,31 @@ def write(
         As for `dumps`.
     OSError
         If the file cannot be written, e.g. because the folder is missing. No file is left behind.
+    """
+    replace_file(path, dumps(kind, header, arrays))
+
+
+def replace_file(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a file so that a crash at any moment leaves the old file or the new one.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Where to write. A symbolic link stays, and the file it points to is replaced. A file that
+        is replaced passes on its permissions.
+    data : bytes
+        All that the file shall hold.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written, e.g. because the folder is missing. No file is left behind.
 
     Notes
     -----
     The new file grows under the name ``.kernelstream-*.tmp`` in the same folder. It remains there
     only if the process is killed, and may then be deleted.
     """
-    data = dumps(kind, header, arrays)
     target = os.path.realpath(path)
     folder = os.path.dirname(target)
     if not os.path.isdir(folder):
@@ -256,7 +275,7 @@ def write(
     temporary = os.path.join(folder, f".kernelstream-{secrets.token_hex(8)}.tmp")
 
     def create(name: str, flags: int) -> int:
-        # With the old mode from the start: a private model is not readable for even a moment.
+        # With the old mode from the start: a private file is not readable for even a moment.
         return os.open(name, flags, 0o666 if old_mode is None else old_mode)
 
     try:
