@@ -22,9 +22,9 @@ import re
 import secrets
 import stat
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,7 @@ __all__ = [
     "loads",
     "read",
     "replace_file",
+    "replacing",
     "write",
 ]
 
@@ -247,15 +248,22 @@ def write(
 
 
 def replace_file(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file so that a crash at any moment leaves the old file or the new one.
+    """The same for a file of any content: see :func:`replacing`."""
+    with replacing(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A file to write to, which takes its place in one go when the block ends without error.
+
+    A crash at any moment leaves the old file or the new one.
 
     Parameters
     ----------
     path : str or path-like
         Where to write. A symbolic link stays, and the file it points to is replaced. A file that
         is replaced passes on its permissions.
-    data : bytes
-        All that the file shall hold.
 
     Raises
     ------
@@ -280,7 +288,7 @@ def replace_file(path: str | os.PathLike[str], data: bytes) -> None:
 
     try:
         with open(temporary, "xb", opener=create) as file:
-            file.write(data)
+            yield file
             if old_mode is not None:
                 os.chmod(temporary, old_mode)  # the bits the umask took away
             file.flush()
