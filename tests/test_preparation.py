@@ -1,5 +1,6 @@
 """Raw columns into features: the same bits in any chunking, and finite whatever comes."""
 
+import itertools
 import json
 import tracemalloc
 
@@ -56,7 +57,7 @@ def cut(batch, first, end):
 
 def in_pieces(batch, cuts):
     edges = [0, *sorted(set(cuts) - {0, len(batch)}), len(batch)]
-    return [cut(batch, first, end) for first, end in zip(edges[:-1], edges[1:], strict=True)]
+    return [cut(batch, first, end) for first, end in itertools.pairwise(edges)]
 
 
 def without_texts(batch):
@@ -184,8 +185,8 @@ def test_infinity_is_refused_by_line_and_column_and_changes_nothing(bad):
     matrix = csr_array(np.diag([1.0, np.nan]))
     with pytest.raises(ValueError, match="line 6, feature 1 is NaN"):
         Preparation({}, matrix_width=2).start(Batch({}, matrix, np.array([5, 6])))
+    dense = np.diag([1.0, np.inf])
     with pytest.raises(ValueError, match="line 6, feature 1 is infinite"):
-        dense = np.diag([1.0, np.inf])
         Preparation({}, matrix_width=2).start(Batch({}, dense, np.array([5, 6])))
 
 
@@ -305,8 +306,8 @@ def test_what_does_not_match_is_named():
         preparation.transform(Batch({**columns, "colour": np.zeros(N)}, lines=batch.lines))
     with pytest.raises(ValueError, match="'a' has 3 rows, its batch 120"):
         preparation.transform(Batch({**columns, "a": np.zeros(3)}, lines=batch.lines))
+    wild = Text(np.full(N, 5, np.int32), ["a"])
     with pytest.raises(ValueError, match="codes without a text"):
-        wild = Text(np.full(N, 5, np.int32), ["a"])
         preparation.transform(Batch({**columns, "shop": wild}, lines=batch.lines))
     with pytest.raises(ValueError, match="must hold numbers, dates or Text"):
         preparation.transform(Batch({**columns, "a": np.full(N, "x")}, lines=batch.lines))
@@ -385,7 +386,7 @@ def test_malicious_arrays(name, value):
     arrays = {**arrays, name: value}
     if value is None:
         del arrays[name]
-    with pytest.raises(ValueError, match="running statistics|warm-up"):
+    with pytest.raises(ValueError, match=r"running statistics|warm-up"):
         Preparation.from_document(header, arrays)
 
 

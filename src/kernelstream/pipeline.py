@@ -61,13 +61,15 @@ def guess_task(column: Column) -> str:
 class StreamModel(Saved):
     """A model that learns from raw rows and predicts for raw rows.
 
-    The same rows give the same model and the same predictions, bit for bit, however they are
-    cut into batches and wherever the model was saved and loaded in between; only the first
-    batch is looked at as a whole, for the layout (:meth:`Preparation.start`). If anything is
+    The same rows give the same model, bit for bit, however they are cut into batches and
+    wherever the model was saved and loaded in between; only the first batch is looked at as a
+    whole, for the layout (:meth:`Preparation.start`). The predictions of
+    :meth:`predict_then_learn` are the same, too, if the estimator's ``batch_size`` is 1; others
+    may differ in the last bit with the number of rows predicted together. If anything is
     wrong with a batch, the model stays as it was.
 
-    **Classes** are texts or whole numbers; new ones may appear at any time. Before the first label no
-    class is known, and no prediction can be made: NaN, or "" where labels are texts.
+    **Classes** are texts or whole numbers; new ones may appear at any time. Before the first
+    label no class is known, and no prediction can be made: NaN, or "" where labels are texts.
 
     **Numbers** are learned in units of their standard deviation over the first
     ``preparation.warm_up`` rows with a target. Until this unit is known, those rows are kept
@@ -181,8 +183,8 @@ class StreamModel(Saved):
         if not len(batch):
             return targets, known
         first_ever = not hasattr(self.model, "_state")
-        in_parts = first_ever or (said is not None and not known.all())
-        with self._all_or_nothing(in_parts):
+        begins = np.count_nonzero(known & ~np.append(False, known[:-1]))
+        with self._all_or_nothing(in_parts=first_ever or (said is not None and begins > 1)):
             X = self.preparation.transform(batch, learn=True)
             self._kind = kind
             self.unlabelled_ += len(known) - int(np.count_nonzero(known))
@@ -217,8 +219,8 @@ class StreamModel(Saved):
                     self.model.partial_fit(X[first:end], targets[first:end])
             elif known[first]:
                 said.append(self.model.predict_then_learn(X[first:end], targets[first:end]))
-            else:
-                said.append(self.model.predict(X[first:end]))
+            else:  # one by one: the last bit may depend on how many are predicted together
+                said.extend(self.model.predict(X[row : row + 1]) for row in range(first, end))
 
     def _wait(
         self, X: Any, targets: NDArray[Any], known: Any, said: list[NDArray[Any]] | None
@@ -264,8 +266,8 @@ class StreamModel(Saved):
                 yield
         except Exception:
             if copied is not None:
-                vars(self.model).clear()
-                vars(self.model).update(copied)
+                self.model.__dict__.clear()
+                self.model.__dict__.update(copied)
             raise
 
     # ---- the target -------------------------------------------------------------------
@@ -298,7 +300,8 @@ class StreamModel(Saved):
         bad = np.flatnonzero(known & ~usable)
         if len(bad):
             raise ValueError(
-                f"line {batch.lines[bad[0]]}, target {self.target!r} is {values[bad[0]]:.6g}: {hint}"
+                f"line {batch.lines[bad[0]]}, target {self.target!r} is "
+                f"{values[bad[0]]:.6g}: {hint}"
             )
         if self.task == "classification":
             return np.where(known, values, 0.0).astype(np.int64), known, kind
@@ -421,6 +424,8 @@ class StreamModel(Saved):
 
 def _restore_waiting(form: Any, arrays: Any, width: int) -> tuple[Any, NDArray[np.float64]]:
     targets = arrays["waiting_targets"]
+    if targets.ndim != 1 or targets.dtype != np.float64 or not len(targets):
+        raise ValueError("the rows kept waiting have no targets")
     if form == "sparse":
         parts = [arrays[f"waiting_{name}"] for name in ("data", "indices", "indptr")]
         if [part.dtype.name for part in parts] != ["float64", "int32", "int64"]:
@@ -435,6 +440,4 @@ def _restore_waiting(form: Any, arrays: Any, width: int) -> tuple[Any, NDArray[n
     for numbers in (values, targets):
         if not (np.abs(numbers) <= LARGEST_ENTRY).all():
             raise ValueError("the rows kept waiting are not finite")
-    if targets.ndim != 1 or targets.dtype != np.float64 or not len(targets):
-        raise ValueError("the rows kept waiting have no targets")
     return X, targets

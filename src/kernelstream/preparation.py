@@ -144,12 +144,12 @@ class Preparation:
     * **Missing numbers** become the mean (0 when standardised). Each number column with a missing
       value in the first batch gets an indicator of its own; one more is shared by all other
       columns, so that the width never changes.
-    * **Texts** are hashed: "column=value" adds 1 to one of ``buckets`` columns shared by all texts. A
-      missing text is one more value. Features are then sparse (CSR).
+    * **Texts** are hashed: "column=value" adds 1 to one of ``buckets`` columns shared by all
+      texts. A missing text is one more value. Features are then sparse (CSR).
     * **Dates** become points on three circles: time of day (to the minute), day of the week, day
       of the year. A missing date is 0 everywhere, with the shared indicator.
-    * **Features without names** (``Batch.matrix``) are treated as numbers if dense, and left as they
-      are if sparse.
+    * **Features without names** (``Batch.matrix``) are treated as numbers if dense, and left as
+      they are if sparse.
 
     The layout is decided by the first batch (see :meth:`start`); everything else is the same, bit
     for bit, however the rows are cut into batches.
@@ -239,9 +239,11 @@ class Preparation:
             )
         sparse = batch.matrix is not None and issparse(batch.matrix)
         parts = self._parts(batch, sparse)
-        missing = np.isnan(parts.table[: len(self._numbers)]).any(axis=1)
+        missing: Any = np.isnan(parts.table[: len(self._numbers)]).any(axis=1)
         if parts.sparse is not None:
-            total = min(float(np.square(parts.sparse.data).mean()), 1e300) if parts.sparse.nnz else 0
+            total = (
+                min(float(np.square(parts.sparse.data).mean()), 1e300) if parts.sparse.nnz else 0
+            )
             self._square_norm = float(total * (parts.sparse.nnz / len(batch)))
         self._indicators = [name for name, gap in zip(self._numbers, missing, strict=True) if gap]
         self._sparse = sparse
@@ -347,7 +349,9 @@ class Preparation:
         """The columns that are used, or an error that names the one that cannot be."""
         columns = {name: self._column(batch, name) for name in self._used}
         matrix = self._matrix(batch, sparse)
-        table = np.empty((len(self._numbers) + (0 if sparse else self.matrix_width or 0), len(batch)))
+        table = np.empty(
+            (len(self._numbers) + (0 if sparse else self.matrix_width or 0), len(batch))
+        )
         for place, name in enumerate(self._numbers):
             table[place] = columns[name]
         if matrix is not None and not sparse:
@@ -372,8 +376,9 @@ class Preparation:
                 f"column {name!r} holds {kind}s here, but {wanted}s when learning began; open the "
                 "stream with the schema it had then, or leave the column out"
             )
-        if isinstance(column, Text) and len(column):
-            if column.codes.min() < -1 or column.codes.max() >= len(column.values):
+        if isinstance(column, Text):
+            codes = column.codes
+            if codes.min(initial=-1) < -1 or codes.max(initial=-1) >= len(column.values):
                 raise ValueError(f"column {name!r} has codes without a text")
         return column
 
@@ -426,7 +431,7 @@ class Preparation:
         named = len(self._numbers)
         gaps = np.isnan(parts.table)
         own = [self._numbers.index(name) for name in self._own_indicators()]
-        shared = np.delete(gaps, own, axis=0).any(axis=0)
+        shared: Any = np.delete(gaps, own, axis=0).any(axis=0)
         circles = []
         for column in parts.dates:
             points, missing = _on_circles(column)
@@ -503,7 +508,9 @@ class Preparation:
         except (KeyError, TypeError) as error:
             raise ValueError(f"not a valid preparation: {error}") from None
         numbers = result._numbers
-        if not isinstance(indicators, list) or indicators != [n for n in numbers if n in indicators]:
+        if not isinstance(indicators, list) or indicators != [
+            n for n in numbers if n in indicators
+        ]:
             raise ValueError("the indicators are not columns of numbers")
         if type(sparse) is not bool or (sparse and not result.matrix_width):
             raise ValueError("the features without names are neither sparse nor dense")
@@ -524,7 +531,9 @@ def kind_of(column: Column) -> str:
         return "text"
     kind = np.asarray(column).dtype.kind
     if kind not in "fiubM":
-        raise ValueError(f"a column must hold numbers, dates or Text, got {np.asarray(column).dtype}")
+        raise ValueError(
+            f"a column must hold numbers, dates or Text, got {np.asarray(column).dtype}"
+        )
     return "date" if kind == "M" else "number"
 
 
@@ -532,8 +541,8 @@ def column_of(batch: Batch, name: str) -> Column:
     """The column of that name, as long as the batch."""
     if name not in batch.columns:
         raise ValueError(
-            f"the batch has no column {name!r}, it has {list(batch.columns)!r:.300}; name the columns "
-            "as they were when learning began"
+            f"the batch has no column {name!r}, it has {list(batch.columns)!r:.300}; name the "
+            "columns as they were when learning began"
         )
     column = batch.columns[name]
     if len(column) != len(batch):

@@ -167,7 +167,9 @@ def rebuild(note: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], prefix:
     if kind is None or not issubclass(kind, SavedModel):
         raise ValueError(f"unknown estimator {note['kind']!r:.80}")
     if note["fitted"]:
-        own = {name[len(prefix) :]: part for name, part in arrays.items() if name.startswith(prefix)}
+        own = {
+            name[len(prefix) :]: part for name, part in arrays.items() if name.startswith(prefix)
+        }
         return kind._from_document(storage.Document(kind.__name__, note["header"], own))
     model = kind._with_parameters(note["header"]["parameters"])
     model._check_parameters()
