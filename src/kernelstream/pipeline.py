@@ -183,7 +183,7 @@ class StreamModel(Saved):
         if not len(batch):
             return targets, known
         first_ever = not hasattr(self.model, "_state")
-        begins = np.count_nonzero(known & ~np.append(False, known[:-1]))
+        begins = int(np.count_nonzero(known & ~np.append(False, known[:-1])))
         with self._all_or_nothing(in_parts=first_ever or (said is not None and begins > 1)):
             X = self.preparation.transform(batch, learn=True)
             self._kind = kind
