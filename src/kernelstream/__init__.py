@@ -11,6 +11,8 @@ from kernelstream.streams import make_multidist, make_regression_outliers
 
 if TYPE_CHECKING:
     from kernelstream.models import POLKClassifier, POLKRegressor, load, merge
+    from kernelstream.pipeline import StreamModel
+    from kernelstream.preparation import Preparation
 
 __all__ = [
     "DivergenceError",
@@ -20,6 +22,8 @@ __all__ = [
     "ModelFileError",
     "POLKClassifier",
     "POLKRegressor",
+    "Preparation",
+    "StreamModel",
     "__version__",
     "load",
     "make_multidist",
@@ -31,9 +35,11 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Estimators when first asked for: scikit-learn takes longer to import than all of this."""
     if name in __all__:
-        from kernelstream import models
+        # The pipeline too, whatever is asked for: load reads its files.
+        from kernelstream import models, pipeline, preparation
 
-        return getattr(models, name)
+        home = {"StreamModel": pipeline, "Preparation": preparation}.get(name, models)
+        return getattr(home, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
