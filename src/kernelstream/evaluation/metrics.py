@@ -130,9 +130,12 @@ class _Sums:
 
     def run(self, values: Floats) -> Floats:
         """The sums after each of the (n, columns) samples."""
-        # The filter is this recursion, step by step: any chunking gives the same bits.
-        carried = self.factor * self.last[None]
-        series, _ = lfilter([1.0], [1.0, -self.factor], values, axis=0, zi=carried)
+        # Both go step by step, unlike sum: any chunking gives the same bits.
+        if self.factor == 1.0:
+            series = np.cumsum(np.concatenate([self.last[None], values]), axis=0)[1:]
+        else:
+            carried = self.factor * self.last[None]
+            series, _ = lfilter([1.0], [1.0, -self.factor], values, axis=0, zi=carried)
         self.last = series[-1].copy()
         return series  # type: ignore[no-any-return]
 
@@ -267,7 +270,7 @@ class _StreamMetrics(Generic[_Summary]):
         raise NotImplementedError
 
     def values(self) -> dict[str, float]:
-        """Per metric ``m``: ``m`` over all samples, ``m_window`` over the last ones, ``m_fading``."""
+        """For each metric: ``m`` over all samples, ``m_window`` over the last, ``m_fading``."""
         suffixes = ["", "_window", *list(self._factors)[1:]]
         values: dict[str, float] = {}
         with np.errstate(over="ignore", invalid="ignore"):

@@ -461,8 +461,7 @@ class Prequential:
                 header["waiting"]["labels"] = labels.to_config()
             if issparse(X):
                 arrays["waiting/data"] = X.data
-                arrays["waiting/indices"] = X.indices.astype(np.int64)
-                arrays["waiting/indptr"] = X.indptr.astype(np.int64)
+                arrays["waiting/indices"], arrays["waiting/indptr"] = X.indices, X.indptr
             else:
                 arrays["waiting/X"] = X
         return header, arrays
@@ -506,10 +505,11 @@ class Prequential:
 
 
 def _is_classification(model: Any) -> bool:
-    if is_classifier(model):
-        return True
-    if is_regressor(model):
-        return False
+    if hasattr(model, "__sklearn_tags__"):
+        if is_classifier(model):
+            return True
+        if is_regressor(model):
+            return False
     raise ValueError(f"{type(model).__name__} is neither a classifier nor a regressor")
 
 
@@ -537,6 +537,7 @@ def _softmax(values: NDArray[np.float64], classes: int) -> NDArray[np.float64]:
         return np.ones((len(values), 1))
     if values.ndim == 1:
         values = np.stack([-0.5 * values, 0.5 * values], axis=1)
+        values[np.isposinf(values)] = 0.0  # beside -inf: the one class known by then
     powers = np.exp(values - values.max(axis=1, keepdims=True))
     return powers / np.cumsum(powers, axis=1)[:, -1:]
 

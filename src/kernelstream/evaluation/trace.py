@@ -32,7 +32,7 @@ class Trace:
     each also with ``_window``.
 
     However long the stream, at most 2000 records are kept: when there are more, ``every`` doubles
-    and only the records at its multiples stay.
+    and only the records at its multiples stay, and the last one.
 
     Parameters
     ----------
@@ -62,15 +62,21 @@ class Trace:
         return len(self._columns["samples"])
 
     def append(self, record: Mapping[str, float]) -> None:
-        """Add a record; columns it does not name are NaN."""
-        for name, column in self._columns.items():
-            column.append(record.get(name, np.nan))
-        while len(self) > MOST_RECORDS:
+        """Add a record; columns it does not name are NaN.
+
+        The record before it goes if it is not at a multiple of ``every``: the run was finished
+        there, and then went on.
+        """
+        samples = self._columns["samples"]
+        first = len(samples) - 1  # the others are at multiples
+        if len(samples) == MOST_RECORDS:
             self.every *= 2
-            samples = self._columns["samples"]
-            kept = [i for i, n in enumerate(samples) if n % self.every == 0 or i == len(self) - 1]
-            for name, column in self._columns.items():
-                self._columns[name] = [column[i] for i in kept]
+            first = 0
+        stale = [i for i in range(max(first, 0), len(samples)) if samples[i] % self.every]
+        for name, column in self._columns.items():
+            for i in reversed(stale):
+                del column[i]
+            column.append(record.get(name, np.nan))
 
     def to_columns(self) -> dict[str, NDArray[Any]]:
         """The table as arrays: ``samples`` int64, the rest float64."""
