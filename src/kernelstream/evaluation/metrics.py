@@ -160,7 +160,8 @@ class _Counts:
         self.matrix = _enlarged(self.matrix, side)
         cells, flat = rows * side + columns, self.matrix.reshape(-1)
         while len(cells):
-            now, cells = np.split(cells, [len(self.rising) - self.place])
+            room = len(self.rising) - self.place
+            now, cells = cells[:room], cells[room:]
             # One addition after another, unlike bincount plus a sum: chunking does not matter.
             np.add.at(flat, now, self.rising[self.place : self.place + len(now)])
             self.place += len(now)

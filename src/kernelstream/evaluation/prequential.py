@@ -28,6 +28,9 @@ from kernelstream.models import _validation as check
 
 DEFAULT_METRICS = {True: ("accuracy", "kappa"), False: ("mae", "rmse")}
 
+#: Samples after which the metrics hear of them at the latest.
+MOST_UNTOLD = 4096
+
 #: Version of what :meth:`Prequential.state` returns.
 FORMAT = 1
 
@@ -204,6 +207,9 @@ class Prequential:
         self._baselines = Baselines(self._names[0], self._labels, window=window, lag=lag)
         #: Samples held back: not predicted yet, or with a lag predicted but not learned.
         self._waiting: tuple[Any, NDArray[Any]] | None = None
+        #: Targets and what was said of them, not yet told to the metrics; samples told before.
+        self._told = 0
+        self._untold: list[tuple[NDArray[Any], list[_Said]]] = []
         self.trace = Trace(self._names, self._every)
 
     # ---- the model ------------------------------------------------------------------------
@@ -375,7 +381,6 @@ class Prequential:
 
     def _advance(self, X: Any, y: NDArray[Any]) -> None:
         """Use these samples, which end where a record is due at the latest."""
-        targets = y if self._labels is None else self._labels.encode(y)
         start = perf_counter()
         parts: list[_Said] = []
         if self._lag:
@@ -386,13 +391,23 @@ class Prequential:
             parts = [self._predict_then_learn(X, y)]
         self.seconds += perf_counter() - start
         self.samples += len(y)
-        self._baselines.update(targets)
-        if parts:
-            self._score(targets, parts)
+        self._untold.append((y.copy(), parts))
         if self.samples % self.trace.every == 0:
             self._record()
+        elif self.samples - self._told >= MOST_UNTOLD:
+            self._tell()
 
-    def _score(self, targets: NDArray[Any], parts: list[_Said]) -> None:
+    def _tell(self) -> None:
+        """Tell metrics and baselines what was said: many small calls would take their time."""
+        untold, self._untold, self._told = self._untold, [], self.samples
+        if not untold:
+            return
+        y = np.concatenate([y for y, _ in untold])
+        targets = y if self._labels is None else self._labels.encode(y)
+        self._baselines.update(targets)
+        parts = [part for _, parts in untold for part in parts]
+        if not parts:
+            return
         said = np.concatenate([part.said for part in parts])
         targets = targets[len(targets) - len(said) :]  # the first may not have been predicted
         if self._labels is None:
@@ -404,6 +419,7 @@ class Prequential:
         self._metrics.update_codes(targets, self._labels.encode(said), **extras)
 
     def _record(self) -> None:
+        self._tell()
         record: dict[str, float] = {"samples": self.samples, "seconds": self.seconds}
         for column in ("model_order", "nbytes", "error_spent"):
             fitted = None if self._fresh else getattr(self.model, f"{column}_", None)
@@ -431,6 +447,7 @@ class Prequential:
 
         With the model as it is now, :meth:`restore` goes on as if nothing had happened.
         """
+        self._tell()
         header: dict[str, Any] = {
             "format": FORMAT,
             "metrics": list(self._names),
@@ -482,7 +499,8 @@ class Prequential:
             )
         settings = {name: header[name] for name in ("metrics", "every", "window", "fading", "lag")}
         run = cls(model, **settings, classes=header["classes"], on_record=on_record)
-        run.samples, run.seconds = header["samples"], header["seconds"]
+        run.samples = run._told = header["samples"]
+        run.seconds = header["seconds"]
         run._offset = header["offset"]
         run.trace = Trace.from_columns(_without("trace", arrays), every=header["record_every"])
         if run._labels is not None:
