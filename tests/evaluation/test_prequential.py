@@ -266,6 +266,22 @@ def test_any_form_of_stream_and_data_frames():
     assert model.feature_names_in_.tolist() == ["a", "b", "c"]
 
 
+def test_what_is_no_stream_is_refused():
+    with pytest.raises(ValueError, match="iterable of them, got a ndarray"):
+        prequential(POLKClassifier(), list(samples(2)))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, bool, "U1"])
+@pytest.mark.parametrize("lag", [0, 4])
+def test_labels_keep_their_type(dtype, lag):
+    X, y = samples(2)
+    run = Prequential(POLKClassifier(), lag=lag)
+    run.update(X[:50], y[:50].astype(dtype))
+    again = Prequential.restore(run.model, *run.state())
+    again.finish()
+    assert again.model.classes_.dtype == np.dtype(dtype)
+
+
 def test_a_model_that_has_learned_is_scored_from_the_first_sample():
     X, y = samples(3)
     model = POLKClassifier().partial_fit(X[:100], y[:100])

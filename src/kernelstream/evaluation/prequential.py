@@ -81,8 +81,12 @@ def prequential(
     )  # fmt: skip
     one_pair = isinstance(stream, tuple) and len(stream) == 2 and not _is_pair(stream[0])
     pairs: Iterable[Any] = [stream] if one_pair else stream
-    for X, y in pairs:
-        run.update(X, y)
+    for pair in pairs:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise ValueError(
+                f"a stream is one tuple (X, y) or an iterable of them, got a {type(pair).__name__}"
+            )
+        run.update(*pair)
     return run.finish()
 
 
@@ -250,7 +254,7 @@ class Prequential:
         if self._fresh and self._classes is not None and _takes_classes(self.model):
             self.model.partial_fit(X, y, classes=self._classes)
         elif self._compiled and not self._fresh and len(y) == 1 and isinstance(X, np.ndarray):
-            self.model.learn_one(X[0], y[0].item())
+            self.model.learn_one(X[0], y[0])
         else:
             self.model.partial_fit(X, y)
         self._fresh = False
