@@ -357,8 +357,10 @@ def test_guess_task_refuses():
 
 WRONG = [
     ("task", "ranking"), ("task", "classification"), ("target", "x"), ("target", 3),
-    ("kind", "date"), ("unlabelled", -1), ("unlabelled", "many"), ("settled", True),
-    ("waiting", None), ("waiting", "sparse"), ("preparation", {}), ("preparation", None),
+    ("kind", "date"), ("unlabelled", -1), ("unlabelled", "many"),
+    ("units", {"settled": True, "waiting": "dense"}), ("units", None),
+    ("units", {"settled": False, "waiting": None}),
+    ("units", {"settled": False, "waiting": "sparse"}), ("preparation", {}), ("preparation", None),
     ("model", {"kind": "StreamModel", "fitted": True, "header": {}}),
     ("model", {"kind": "os.system", "fitted": True, "header": {}}),
     ("model", {"kind": [], "fitted": False, "header": {}}), ("model", None),

@@ -10,9 +10,8 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, issparse, vstack
-from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from kernelstream import storage
 from kernelstream._version import __version__
@@ -20,7 +19,8 @@ from kernelstream.models._base import as_before_on_error
 from kernelstream.models._classifier import KernelClassifier
 from kernelstream.models._files import Saved, embed, rebuild
 from kernelstream.models._regressor import KernelRegressor
-from kernelstream.preparation import FARTHEST, Preparation, Running, column_of, kind_of
+from kernelstream.models.in_units import InUnits
+from kernelstream.preparation import Preparation, column_of, kind_of
 from kernelstream.rows import LARGEST_ENTRY
 from kernelstream.streams.batch import Batch, Column, Text
 
@@ -72,10 +72,7 @@ class StreamModel(Saved):
     label no class is known, and no prediction can be made: NaN, or "" where labels are texts.
 
     **Numbers** are learned in units of their standard deviation over the first
-    ``preparation.warm_up`` rows with a target. Until this unit is known, those rows are kept
-    waiting; then they are learned, in order, and the unit is fixed. Meanwhile the prediction is
-    the mean of the targets so far (0 before the first). A stream that ends earlier
-    needs :meth:`flush`.
+    ``preparation.warm_up`` rows with a target (:class:`~kernelstream.models.in_units.InUnits`).
 
     Rows without a target are predicted, not learned from.
 
@@ -135,17 +132,29 @@ class StreamModel(Saved):
         self.preparation = preparation
         self.target = target
         self.task = task
+        #: What learns from prepared rows and predicts in the target's own terms.
+        self.estimator = model if task == "classification" else InUnits(model, preparation.warm_up)
         self.unlabelled_ = 0
         self._kind = preparation.schema.get(target)  # of the target, once known
-        self._unit = Running(1)  # of the target
-        self._settled = task == "classification"  # the unit is fixed
-        self._waiting: list[tuple[Any, NDArray[np.float64]]] = []  # until it is
 
     # ---- learning ---------------------------------------------------------------------
 
+    def admit(self, batch: Batch) -> tuple[Any, NDArray[Any]]:
+        """Features and targets of those of the next rows that have a target, not learned yet.
+
+        The preparation learns from all rows. The samples are meant for :attr:`estimator`: by way
+        of a :class:`~kernelstream.evaluation.Prequential` run, for example.
+        """
+        X, targets, known = self._admit(batch)
+        return (X, targets) if known.all() else (X[known], targets[known])
+
     def learn(self, batch: Batch) -> Self:
         """Learn from the next rows of the stream."""
-        self._consume(batch, None)
+        if len(batch):
+            with self._all_or_nothing(in_parts=False):
+                X, targets = self.admit(batch)
+                if len(targets):
+                    self.estimator.partial_fit(X, targets)
         return self
 
     def predict_then_learn(self, batch: Batch) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -159,100 +168,46 @@ class StreamModel(Saved):
         true : (n,) array
             The targets; NaN, or "" among texts, where there is none.
         """
-        said: list[NDArray[Any]] = []
-        targets, known = self._consume(batch, said)
-        true = targets if known.all() else np.where(known, targets, self._nothing)
-        return np.concatenate(said) if said else targets[:0], true
+        if not len(batch):
+            targets, _, _ = self._targets(batch)
+            return targets, targets
+        with self._all_or_nothing(in_parts=True):
+            X, targets, known = self._admit(batch)
+            said = self._teach(X, targets, known)
+        return said, targets if known.all() else np.where(known, targets, self._nothing)
 
     def flush(self) -> Self:
-        """Learn now from rows kept waiting, and fix the unit of the target: the stream is over."""
-        if self._waiting:
-            with self._all_or_nothing(in_parts=False):
-                self._settle()
-        self.model.flush()
+        """Learn now from rows kept waiting: the stream is over."""
+        with self._all_or_nothing(in_parts=False):
+            self.estimator.flush()
         return self
 
-    def _consume(
-        self, batch: Batch, said: list[NDArray[Any]] | None
-    ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Learn; what was predicted before goes to ``said``, part by part.
-
-        Returns the targets and which rows have one.
-        """
+    def _admit(self, batch: Batch) -> tuple[Any, NDArray[Any], NDArray[np.bool_]]:
+        """Features, targets, and which rows have one."""
         targets, known, kind = self._targets(batch)
-        if not len(batch):
-            return targets, known
-        first_ever = not hasattr(self.model, "_state")
-        begins = int(np.count_nonzero(known & ~np.append(False, known[:-1])))
-        with self._all_or_nothing(in_parts=first_ever or (said is not None and begins > 1)):
-            X = self.preparation.transform(batch, learn=True)
-            self._kind = kind
-            self.unlabelled_ += len(known) - int(np.count_nonzero(known))
-            if self.task == "classification":
-                self._teach(X, targets, known, said)
-                return targets, known
-            start = self._wait(X, targets, known, said)
-            if start < len(known):
-                standard: list[NDArray[Any]] = []
-                scaled = self._in_units(targets[start:])
-                self._teach(X[start:], scaled, known[start:], None if said is None else standard)
-                if said is not None:
-                    said.extend(self._out_of_units(part) for part in standard)
-        return targets, known
+        X = self.preparation.transform(batch, learn=True)
+        self._kind = kind
+        self.unlabelled_ += len(known) - int(np.count_nonzero(known))
+        return X, targets, known
 
-    def _teach(
-        self, X: Any, targets: NDArray[Any], known: Any, said: list[NDArray[Any]] | None
-    ) -> None:
-        """Hand rows to the estimator, in order."""
-        if said is None:
-            if known.any():
-                self.model.partial_fit(X[known], targets[known])
-            return
+    def _teach(self, X: Any, targets: NDArray[Any], known: Any) -> NDArray[Any]:
+        """Hand rows to the estimator, in order; returns what it said before each."""
+        speechless = self.task == "classification" and not hasattr(self.model, "_state")
         edges = np.flatnonzero(known[1:] != known[:-1]) + 1
-        if not hasattr(self.model, "_state"):  # alone: no class is known before the first label
+        if speechless:  # the first label comes alone: no class is known before
             first = int(np.argmax(known)) if known.any() else len(known)
             edges = np.union1d(edges, [edge for edge in (first, first + 1) if edge < len(known)])
+        said = []
         for first, end in itertools.pairwise([0, *edges[edges > 0].tolist(), len(known)]):
-            if not hasattr(self.model, "_state"):
+            if self.task == "classification" and not hasattr(self.model, "_state"):
                 said.append(np.full(end - first, self._nothing))
                 if known[first]:
                     self.model.partial_fit(X[first:end], targets[first:end])
             elif known[first]:
-                said.append(self.model.predict_then_learn(X[first:end], targets[first:end]))
-            else:  # one by one: the last bit may depend on how many are predicted together
-                said.extend(self.model.predict(X[row : row + 1]) for row in range(first, end))
-
-    def _wait(
-        self, X: Any, targets: NDArray[Any], known: Any, said: list[NDArray[Any]] | None
-    ) -> int:
-        """Keep rows until the unit is known; returns the first row that need not wait."""
-        if self._settled:
-            return 0
-        wanted = self.preparation.warm_up - self._unit.rows
-        labelled = np.flatnonzero(known)
-        end = int(labelled[wanted - 1]) + 1 if len(labelled) >= wanted else len(known)
-        labelled = labelled[:wanted]
-        before = float(self._unit.mean[0])
-        self._unit, means, _ = self._unit.follow(targets[None, labelled])
-        if said is not None:  # the mean of the targets before
-            means = np.append(before, means[0])
-            said.append(means[np.cumsum(known[:end]) - known[:end]])
-        if len(labelled):
-            self._waiting = [*self._waiting, (X[labelled], targets[labelled])]
-        if len(labelled) == wanted:
-            self._settle()
-        return end
-
-    def _settle(self) -> None:
-        X, targets = self._waiting_rows()
-        self._settled = True
-        self.model.partial_fit(X, self._in_units(targets))
-        self._waiting = []
-
-    def _waiting_rows(self) -> tuple[Any, NDArray[np.float64]]:
-        parts = [X for X, _ in self._waiting]
-        X = vstack(parts, format="csr") if issparse(parts[0]) else np.concatenate(parts)
-        return X, np.concatenate([targets for _, targets in self._waiting])
+                said.append(self.estimator.predict_then_learn(X[first:end], targets[first:end]))
+            else:
+                said.append(self.estimator.predict(X[first:end]))
+        return np.concatenate(said)
 
     @contextmanager
     def _all_or_nothing(self, in_parts: bool) -> Iterator[None]:
@@ -261,10 +216,13 @@ class StreamModel(Saved):
         The estimator sees to itself within one call; several calls need a copy of it.
         """
         copied = copy.deepcopy(vars(self.model)) if in_parts else None
+        wrapped = vars(self.estimator).copy()
         try:
             with as_before_on_error(self), as_before_on_error(self.preparation):
                 yield
         except Exception:
+            if self.estimator is not self.model:
+                self.estimator.__dict__.update(wrapped)
             if copied is not None:
                 self.model.__dict__.clear()
                 self.model.__dict__.update(copied)
@@ -312,29 +270,14 @@ class StreamModel(Saved):
         """In place of a target that is missing, or of a class when none is known."""
         return "" if self._kind == "text" else np.nan
 
-    def _in_units(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        mean, unit = self._mean_and_unit()
-        with np.errstate(over="ignore"):
-            return np.clip((values - mean) / unit, -FARTHEST, FARTHEST)
-
-    def _out_of_units(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        mean, unit = self._mean_and_unit()
-        return values * unit + mean
-
-    def _mean_and_unit(self) -> tuple[float, float]:
-        return float(self._unit.mean[0]), float(self._unit.deviation[0]) or 1.0
-
     # ---- predicting -------------------------------------------------------------------
 
     def predict(self, batch: Batch) -> NDArray[Any]:
         """Labels as they are in the stream, or numbers in the target's own units."""
         X = self._features(batch)
-        if not self._settled:
-            return np.full(len(batch), self._unit.mean[0])
         if not len(batch):
             return self.model.classes_[:0] if self.task == "classification" else np.empty(0)
-        said = self.model.predict(X)
-        return said if self.task == "classification" else self._out_of_units(said)
+        return self.estimator.predict(X)  # type: ignore[no-any-return]
 
     @available_if(lambda self: hasattr(self.model, "decision_function"))
     def decision_function(self, batch: Batch) -> NDArray[np.float64]:
@@ -352,8 +295,9 @@ class StreamModel(Saved):
         return self.model.classes_  # type: ignore[no-any-return]
 
     def _features(self, batch: Batch) -> Any:
-        if not hasattr(self.model, "_state") and not self._unit.rows:
-            raise NotFittedError("This StreamModel has not learned from any row with a target yet.")
+        check_is_fitted(
+            self.estimator, msg="This StreamModel has not learned from any row with a target yet."
+        )
         return self.preparation.transform(batch)
 
     # ---- files ------------------------------------------------------------------------
@@ -367,22 +311,14 @@ class StreamModel(Saved):
             "task": self.task,
             "kind": self._kind,
             "unlabelled": self.unlabelled_,
-            "settled": self._settled,
-            "waiting": None,
+            "units": None,
             "preparation": preparation,
             "model": model,
         }
         arrays |= {f"preparation_{name}": part for name, part in prepared.items()}
-        arrays |= self._unit.to_arrays("target_")
-        if self._waiting:
-            X, arrays["waiting_targets"] = self._waiting_rows()
-            header["waiting"] = "sparse" if issparse(X) else "dense"
-            if issparse(X):
-                arrays["waiting_data"] = X.data
-                arrays["waiting_indices"] = X.indices.astype(np.int32)
-                arrays["waiting_indptr"] = X.indptr.astype(np.int64)
-            else:
-                arrays["waiting_rows"] = X
+        if isinstance(self.estimator, InUnits):
+            header["units"], units = self.estimator.to_document()
+            arrays |= units
         return header, arrays
 
     @classmethod
@@ -396,9 +332,7 @@ class StreamModel(Saved):
         model = rebuild(header["model"], arrays, "model_")
         fresh = rebuild({**header["model"], "fitted": False}, {}, "")
         result = cls(fresh, preparation, header["target"], header["task"])
-        result.model = model
-        fitted = hasattr(model, "_state")
-        if fitted and model.n_features_in_ != preparation.width:
+        if hasattr(model, "_state") and model.n_features_in_ != preparation.width:
             raise ValueError("the estimator's features are not those of the preparation")
         if not isinstance(result.target, str) or header["kind"] not in (None, "number", "text"):
             raise ValueError("the target is not a column")
@@ -406,38 +340,10 @@ class StreamModel(Saved):
             raise ValueError("the number of rows without target is not a number")
         result.unlabelled_ = header["unlabelled"]
         result._kind = header["kind"]
-        result._unit = Running.from_arrays(arrays, "target_", 1)
-        result._settled = header["settled"] is True
-        if header["waiting"] is not None:
-            result._waiting = [_restore_waiting(header["waiting"], arrays, preparation.width)]
-        waiting = len(result._waiting[0][1]) if result._waiting else 0
-        if result.task == "classification":
-            possible = result._settled and not waiting and not result._unit.rows
-        elif result._settled:
-            possible = fitted and not waiting and result._unit.rows > 0
-        else:
-            possible = not fitted and waiting == result._unit.rows < preparation.warm_up
-        if not possible:
-            raise ValueError("the rows kept waiting contradict the rest")
+        result.model = result.estimator = model
+        if result.task == "regression":
+            result.estimator = InUnits(model, preparation.warm_up)
+            result.estimator.restore(header["units"], arrays, preparation.width)
+        elif header["units"] is not None:
+            raise ValueError("classes have no units")
         return result
-
-
-def _restore_waiting(form: Any, arrays: Any, width: int) -> tuple[Any, NDArray[np.float64]]:
-    targets = arrays["waiting_targets"]
-    if targets.ndim != 1 or targets.dtype != np.float64 or not len(targets):
-        raise ValueError("the rows kept waiting have no targets")
-    if form == "sparse":
-        parts = [arrays[f"waiting_{name}"] for name in ("data", "indices", "indptr")]
-        if [part.dtype.name for part in parts] != ["float64", "int32", "int64"]:
-            raise ValueError("the rows kept waiting are not numbers")
-        X = csr_array(tuple(parts), shape=(len(targets), width))
-        X.check_format(full_check=True)
-        values = X.data
-    else:
-        X = values = arrays["waiting_rows"]
-        if X.shape != (len(targets), width) or X.dtype != np.float64:
-            raise ValueError("the rows kept waiting are not rows of features")
-    for numbers in (values, targets):
-        if not (np.abs(numbers) <= LARGEST_ENTRY).all():
-            raise ValueError("the rows kept waiting are not finite")
-    return X, targets

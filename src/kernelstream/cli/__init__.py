@@ -11,8 +11,7 @@ def main() -> None:
         from kernelstream.cli.app import run
     except ModuleNotFoundError as error:
         print(
-            f"kernelstream: the command line needs {error.name}; "
-            "pip install 'kernelstream[cli]'",
+            f"kernelstream: the command line needs {error.name}; pip install 'kernelstream[cli]'",
             file=sys.stderr,
         )
         sys.exit(2)

@@ -167,7 +167,9 @@ def _write_npz(out: str, tables: Iterator[dict[str, Any]], target: str) -> None:
     whole = {name: np.concatenate([np.asarray(part[name]) for part in parts]) for name in parts[0]}
     unfit = [name for name in names if whole[name].dtype.kind not in "biuf"]
     if unfit:
-        raise UserError(f"column {unfit[0]!r} does not hold numbers", "write .csv or .parquet instead")
+        raise UserError(
+            f"column {unfit[0]!r} does not hold numbers", "write .csv or .parquet instead"
+        )
     y = whole[target]
     if y.dtype.kind == "O":
         y = y.astype(str)
@@ -194,6 +196,8 @@ def _write_libsvm(out: str, rows: Any, target: str) -> None:
                 names = [name for name in batch.columns if name != target]
                 unfit = [name for name in names if isinstance(batch.columns[name], Text)]
                 if unfit:
-                    raise UserError(f"column {unfit[0]!r} does not hold numbers", "write .csv instead")
+                    raise UserError(
+                        f"column {unfit[0]!r} does not hold numbers", "write .csv instead"
+                    )
                 X = np.column_stack([batch.columns[name] for name in names])
             dump_svmlight_file(X, y, place, zero_based=False)

@@ -281,7 +281,9 @@ def _print_summary(
     table.add_row("samples", f"{summary['samples']:,}")
     for name in run.score.trace.metrics if len(run.score.trace) else ():
         overall, recent = summary[name], summary[f"{name}_window"]
-        table.add_row(name, f"{_number(overall)}   [dim]last {run.plan.window}: {_number(recent)}[/]")
+        table.add_row(
+            name, f"{_number(overall)}   [dim]last {run.plan.window}: {_number(recent)}[/]"
+        )
     if len(run.score.trace):
         name = run.score.trace.metrics[0]
         table.add_row(
@@ -317,7 +319,9 @@ def _notes(run: Run) -> list[str]:
     bad = run.source.bad
     if bad.count:
         line, reason = bad.first[0]
-        notes.append(f"{bad.count:,} rows refused ({run.plan.on_bad}), the first on line {line}: {reason}")
+        notes.append(
+            f"{bad.count:,} rows refused ({run.plan.on_bad}), the first on line {line}: {reason}"
+        )
     forced = getattr(run.model.estimator, "n_forced_", 0)
     if forced:
         notes.append(

@@ -45,7 +45,9 @@ def make_estimator(method: str, task: str, given: dict[str, str | None], **defau
     try:
         model._check_parameters(anew=True)
     except (ValueError, TypeError) as error:
-        raise UserError(re.sub(r"\s+", " ", str(error)), f"see kernelstream learn --help ({method})")
+        raise UserError(
+            re.sub(r"\s+", " ", str(error)), f"see kernelstream learn --help ({method})"
+        )
     return model
 
 
@@ -94,7 +96,9 @@ def _parameters(estimator: type[Any]) -> list[str]:
 def _description(estimator: type[Any], name: str) -> str:
     """The parameter's type, default and first sentence, from the docstring."""
     text = inspect.cleandoc(estimator.__doc__ or "")
-    match = re.search(rf"^(?:\w+, )*{name}(?:, \w+)* : (.*)\n((?:    .*\n|\n)*)", text, re.MULTILINE)
+    match = re.search(
+        rf"^(?:\w+, )*{name}(?:, \w+)* : (.*)\n((?:    .*\n|\n)*)", text, re.MULTILINE
+    )
     if not match:
         return ""
     body = " ".join(match[2].split()).replace("``", "")

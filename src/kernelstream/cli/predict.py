@@ -17,7 +17,12 @@ from rich.console import Console
 from rich.table import Table
 
 from kernelstream.cli.errors import UserError
-from kernelstream.evaluation.metrics import DEFAULT_METRICS, ClassMetrics, NumberMetrics, check_names
+from kernelstream.evaluation.metrics import (
+    DEFAULT_METRICS,
+    ClassMetrics,
+    NumberMetrics,
+    check_names,
+)
 from kernelstream.pipeline import StreamModel
 from kernelstream.storage import replacing
 from kernelstream.streams import open_stream
@@ -38,7 +43,9 @@ def predict(
     ] = None,
     scores: Annotated[
         bool,
-        typer.Option("--scores", help="Also probabilities, or decision values where there are none."),
+        typer.Option(
+            "--scores", help="Also probabilities, or decision values where there are none."
+        ),
     ] = False,
     on_bad: OnBad = "raise",
     format: Format = None,
@@ -61,9 +68,7 @@ def predict(
 def evaluate(
     model: ModelFile,
     file: DataFile,
-    metrics: Annotated[
-        Optional[str], typer.Option(help="Metrics, comma-separated.")
-    ] = None,
+    metrics: Annotated[Optional[str], typer.Option(help="Metrics, comma-separated.")] = None,
     on_bad: OnBad = "raise",
     format: Format = None,
     delimiter: Delimiter = None,
