@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from kernelstream.streams.errors import StreamError
 from kernelstream.streams.raw_bytes import ByteStream
 
-BLOCK_BYTES = 8 << 20
+BLOCK_BYTES = 2 << 20
 RECORD_LIMIT = 256 << 20
 _HEADER_BYTES = 1 << 16
+_SCAN_BYTES = 1 << 17  # what stays in a processor's cache
 _NEWLINE, _RETURN, _QUOTE = 10, 13, 34
 
 Positions = NDArray[np.intp]
@@ -165,8 +166,9 @@ class BlockReader:
             piece = self._read(max(BLOCK_BYTES if whole_batches else _HEADER_BYTES, size))
             pieces.append(piece)
             size += len(piece)
-            n_breaks += piece.count(b"\n")
             # Each try reads all again: only when it can succeed, or when twice as much is there.
+            if len(piece) < BLOCK_BYTES:
+                n_breaks += piece.count(b"\n")
             if self._is_over or n_breaks >= n_records or size >= 2 * tried:
                 data = b"".join(pieces)
                 pieces, tried = [data], size
@@ -198,17 +200,18 @@ class BlockReader:
         if start.startswith(codecs.BOM_UTF8):
             start = start[len(codecs.BOM_UTF8) :]
             self._offset = len(codecs.BOM_UTF8)
+            return start or self._stream.read(size)
         return start
 
     def _cut(self, data: bytes, n_records: int, whole_batches: bool) -> Block | None:
         """Take whole records from the start of the data and carry the rest."""
         # The last record of a stream needs no line break, unless the stream was cut off.
         final = self._is_over and self.failure is None
-        if whole_batches and _is_plain(data, self._delimiter):
-            if final and data and not data.endswith(b"\n"):
-                count, end = data.count(b"\n") + 1, len(data)
-            else:
-                count, end = data.count(b"\n"), data.rfind(b"\n") + 1
+        plain = _count_plain_lines(data, self._delimiter) if whole_batches and data else None
+        if plain is not None:
+            has_open_end = final and not data.endswith(b"\n")
+            count = plain + has_open_end
+            end = len(data) if has_open_end else data.rfind(b"\n") + 1
             surplus = 0 if self._is_over else count % n_records
             known: int | None = count - surplus
             end = _start_of_last(data, end, surplus)
@@ -234,13 +237,26 @@ class BlockReader:
         return block
 
 
-def _is_plain(data: bytes, delimiter: str | None) -> bool:
-    """Whether each line break ends a record."""
-    if delimiter is not None and b'"' in data:
-        return False
-    if data.startswith((b"\n", b"\r")) or b"\n\n" in data:
-        return False
-    return b"\r" not in data or (b"\n\r" not in data and data.count(b"\r") == data.count(b"\r\n"))
+def _count_plain_lines(data: bytes, delimiter: str | None) -> int | None:
+    """How many line breaks there are, if each of them ends a record."""
+    if (delimiter is not None and b'"' in data) or data.startswith((b"\n", b"\r")):
+        return None
+    characters = np.frombuffer(data, np.uint8)
+    has_returns = b"\r" in data
+    count = 0
+    for start in range(0, len(data), _SCAN_BYTES):
+        piece = characters[start : start + _SCAN_BYTES + 1]  # one more: pairs of characters
+        is_newline = piece == _NEWLINE
+        follows, precedes = is_newline[1:], is_newline[:-1]
+        if has_returns:
+            is_return = piece == _RETURN
+            if (is_return[:-1] & ~follows).any():
+                return None  # a CR alone ends a line too
+            follows = follows | is_return[1:]
+        if (precedes & follows).any():
+            return None  # a blank line is no record
+        count += int(np.count_nonzero(is_newline[:_SCAN_BYTES]))
+    return None if data.endswith(b"\r") else count
 
 
 def _start_of_last(data: bytes, end: int, n: int) -> int:
