@@ -356,6 +356,8 @@ def test_what_csv_writes_is_read_back(
     tmp_path_factory, table, block_bytes, batch_rows, line_end, quoting, delimiter
 ):
     texts, numbers = table
+    if line_end != "\r\n" and any(set("\r\n") & set(field) for row in texts for field in row):
+        quoting = csv.QUOTE_ALL  # Python quotes only those line breaks that it writes itself
     names = [f"t{place}" for place in range(len(texts[0]))]
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, lineterminator=line_end, quoting=quoting, delimiter=delimiter)

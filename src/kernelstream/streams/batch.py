@@ -44,9 +44,11 @@ def slice_rows(matrix: Any, start: int, stop: int) -> Any:
     if isinstance(matrix, np.ndarray):
         return matrix[start:stop]
     first, last = matrix.indptr[start], matrix.indptr[stop]
-    parts = (matrix.data[first:last], matrix.indices[first:last])
-    indptr = matrix.indptr[start : stop + 1] - first
-    return csr_array((*parts, indptr), shape=(stop - start, matrix.shape[1]))
+    rows = csr_array((stop - start, matrix.shape[1]), dtype=matrix.dtype)
+    # Set one by one: the constructor would copy parts that are small beside the whole.
+    rows.data, rows.indices = matrix.data[first:last], matrix.indices[first:last]
+    rows.indptr = matrix.indptr[start : stop + 1] - first
+    return rows
 
 
 class Source(Protocol):

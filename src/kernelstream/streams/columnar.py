@@ -185,7 +185,13 @@ def open_frame(frame: Any, **options: Any) -> TableSource:
     """A data frame of any library that narwhals knows."""
     narwhals = require("narwhals", "Reading data frames")
     require("pyarrow", "Reading data frames")
-    eager = narwhals.from_native(frame, eager_only=True)
+    try:
+        eager = narwhals.from_native(frame, eager_only=True)
+    except TypeError:
+        raise StreamError(
+            "A stream is opened from a path, '-', arrays (X, y) or a data frame, "
+            f"not from {type(frame).__name__}."
+        ) from None
     names = _unique("the data frame", [str(name) for name in eager.columns])
     step = max(options["batch_rows"], 1)
 

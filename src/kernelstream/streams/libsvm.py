@@ -37,10 +37,9 @@ class LibsvmSource(TextSource):
         quarantine: str | os.PathLike[str] | None,
         position: dict[str, Any] | None,
     ) -> None:
-        stream = ByteStream(path)
         if n_features is None:
-            n_features = position["n_features"] if position else _find_width(stream, path)
-        super().__init__(stream, batch_rows, None, position)
+            n_features = int(position["n_features"]) if position else _find_width(path)
+        super().__init__(ByteStream(path), batch_rows, None, position)
         if self._begin(position) is None and position is None:
             raise self._empty("is empty")
         self.schema = {"target": "number"}
@@ -146,9 +145,9 @@ def _show(text: bytes) -> str:
     return repr(text[:40].decode(errors="replace"))
 
 
-def _find_width(stream: ByteStream, path: str) -> int:
+def _find_width(path: str) -> int:
     """The largest index of the file, by one quick pass over it."""
-    if not stream.can_rewind:
+    if path == "-":
         raise StreamError(
             "LIBSVM text from standard input needs the number of features (n_features=): "
             "the largest index is known only at its end."

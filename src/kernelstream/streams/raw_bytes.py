@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import sys
+import weakref
 import zlib
 from typing import Any, BinaryIO
 
@@ -34,6 +35,8 @@ class ByteStream:
         self.can_rewind = path != "-"
         self.name = path if self.can_rewind else "standard input"
         self._file: BinaryIO = open_file(path) if self.can_rewind else sys.stdin.buffer
+        if self.can_rewind:  # also when an error leaves nobody to call `close`
+            weakref.finalize(self, self._file.close)
         start = _read_fully(self._file, len(_GZIP_MAGIC))
         self._is_gzip = start == _GZIP_MAGIC
         self._unread = start
