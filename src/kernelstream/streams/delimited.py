@@ -210,7 +210,7 @@ class DelimitedSource(TextSource):
             data = b"\n" + data  # Arrow would drop these bytes, which belong to a field here
         size = len(data) + 1 if in_one_piece else _PARSE_BYTES
         return self._csv.read_csv(
-            self._arrow.BufferReader(data),
+            self._arrow.BufferReader(self._own(data)),
             read_options=self._csv.ReadOptions(column_names=names, block_size=size),
             parse_options=self._csv.ParseOptions(
                 delimiter=self._delimiter, newlines_in_values=b'"' in data
@@ -222,6 +222,16 @@ class DelimitedSource(TextSource):
                 strings_can_be_null=True,
             ),
         )
+
+    def _own(self, data: bytes) -> Any:
+        """A copy that Arrow owns.
+
+        Its threads may let go of the input after the table is there; to free an object of an
+        interpreter that is about to exit can abort the process (apache/arrow, issue 34314).
+        """
+        buffer = self._arrow.allocate_buffer(len(data))
+        np.frombuffer(buffer, np.uint8)[:] = np.frombuffer(data, np.uint8)
+        return buffer
 
 
 def _plural(n_fields: int) -> str:

@@ -29,6 +29,7 @@ class Index:
     starts: Positions
     ends: Positions  # after the line break
     lines: Positions  # line breaks before each start
+    lines_after: Positions  # and before each end
     size: int  # bytes of whole records, blank lines included
     n_lines: int  # line breaks in these bytes
 
@@ -97,17 +98,20 @@ class Block:
         pairs = zip(self.index.starts[keep].tolist(), self.index.ends[keep].tolist(), strict=True)
         return b"".join([self.data[start:end] for start, end in pairs])
 
-    def place(self, record: int) -> tuple[int, int]:
-        """Offset and line of a record, or of what comes after the last."""
-        if record == 0:
-            return self.offset, self.line
-        if record == self.n_records:
-            n_lines = self._n_records if self._n_records is not None else self.index.n_lines
-            return self.offset + len(self.data), self.line + n_lines
+    def place_after(self, n_records: int) -> tuple[int, int]:
+        """Offset and line where the first records end, at least one; blank lines come after."""
+        if n_records == self._n_records:
+            return self.offset + len(self.data), self.line + n_records
         return (
-            self.offset + int(self.index.starts[record]),
-            self.line + int(self.index.lines[record]),
+            self.offset + int(self.index.ends[n_records - 1]),
+            self.line + int(self.index.lines_after[n_records - 1]),
         )
+
+    @property
+    def end(self) -> tuple[int, int]:
+        """Offset and line after all of it."""
+        n_lines = self.index.n_lines if self._n_records is None else self._n_records
+        return self.offset + len(self.data), self.line + n_lines
 
 
 class BlockReader:
@@ -127,6 +131,11 @@ class BlockReader:
         self._offset = stream.offset
         self._is_over = False
         self.failure: StreamError | None = None  # what ended the stream early
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Offset and line of what comes next."""
+        return self._offset, self._line
 
     def skip_to(self, offset: int, line: int) -> None:
         """Go on at a record that is known to begin there."""
@@ -233,7 +242,7 @@ class BlockReader:
             return None
         block = Block(data[:end], self._offset, self._line, self._delimiter, known, self._is_over)
         self._carry = data[end:]
-        self._offset, self._line = block.place(block.n_records)
+        self._offset, self._line = block.end
         return block
 
 
@@ -288,8 +297,9 @@ def index_records(data: bytes, delimiter: str | None, final: bool) -> Index:
     is_break = (first == _NEWLINE) | (first == _RETURN)
     is_blank = is_break & ((length == 1) | ((length == 2) & (first == _RETURN)))
     keep = ~is_blank
-    n_lines = int(np.searchsorted(breaks, size))
-    return Index(starts[keep], ends[keep], lines[keep], size, n_lines)
+    lines_after = np.searchsorted(breaks, ends)
+    n_lines = int(lines_after[-1]) if len(ends) else 0
+    return Index(starts[keep], ends[keep], lines[keep], lines_after[keep], size, n_lines)
 
 
 def count_fields(data: bytes, index: Index, delimiter: str) -> Positions:

@@ -55,7 +55,7 @@ class TextSource(ABC):
         self._parsed = Parsed({})
         self._lines = np.empty(0, np.int64)
         self._record = 0  # the next one of the block
-        self._end = (0, 1)  # offset and line after the last block
+        self._place = (0, 1)  # offset and line after the blocks before this one
 
     @abstractmethod
     def _parse(self, block: Block) -> Parsed: ...
@@ -64,7 +64,7 @@ class TextSource(ABC):
         """Read the first block, which a new stream must have."""
         if position is not None:
             self._reader.skip_to(position["offset"], position["line"])
-            self._end = (position["offset"], position["line"])
+        self._place = self._reader.place
         self._block = self._reader.next_block()
         if self._block is None and self._reader.failure is not None:
             raise self._reader.failure
@@ -73,7 +73,9 @@ class TextSource(ABC):
     @property
     def position(self) -> dict[str, Any]:
         """After the batches handed out so far, as JSON can hold it."""
-        offset, line = self._block.place(self._record) if self._block else self._end
+        offset, line = self._place
+        if self._block is not None and self._record:
+            offset, line = self._block.place_after(self._record)
         return {
             "format": self.format,
             "offset": offset,
@@ -95,9 +97,9 @@ class TextSource(ABC):
                 if len(batch):
                     return batch
             else:
-                self._end = self._block.place(self._record)
-                self._block, self._parsed = None, Parsed({})
-                self._block, self._record = self._reader.next_block(), 0
+                self._place = self._block.place_after(self._record)
+                self._block, self._parsed, self._record = None, Parsed({}), 0
+                self._block = self._reader.next_block()
         if self._reader.failure is not None:
             raise self._reader.failure
         raise StopIteration
