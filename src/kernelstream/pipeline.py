@@ -205,8 +205,8 @@ class StreamModel(Saved):
                     self.model.partial_fit(X[first:end], targets[first:end])
             elif known[first]:
                 said.append(self.estimator.predict_then_learn(X[first:end], targets[first:end]))
-            else:
-                said.append(self.estimator.predict(X[first:end]))
+            else:  # one by one: how many rows are evaluated at once changes the last bits
+                said.extend(self.estimator.predict(X[i : i + 1]) for i in range(first, end))
         return np.concatenate(said)
 
     @contextmanager
