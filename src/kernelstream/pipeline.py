@@ -270,6 +270,11 @@ class StreamModel(Saved):
         """In place of a target that is missing, or of a class when none is known."""
         return "" if self._kind == "text" else np.nan
 
+    def targets_of(self, batch: Batch) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """The targets of some rows, and which of them have one."""
+        targets, known, _ = self._targets(batch)
+        return targets, known
+
     # ---- predicting -------------------------------------------------------------------
 
     def predict(self, batch: Batch) -> NDArray[Any]:
@@ -299,6 +304,15 @@ class StreamModel(Saved):
             self.estimator, msg="This StreamModel has not learned from any row with a target yet."
         )
         return self.preparation.transform(batch)
+
+    def with_model(self, model: Any) -> Self:
+        """A copy with another trained estimator for the same prepared rows."""
+        result = copy.deepcopy(self)
+        result.model = result.estimator = model
+        if isinstance(self.estimator, InUnits):
+            result.estimator = copy.deepcopy(self.estimator)
+            result.estimator.regressor = model
+        return result
 
     # ---- files ------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Self
 
@@ -479,6 +480,18 @@ class Preparation:
         return bucket
 
     # ---- files ------------------------------------------------------------------------
+
+    def frozen_copy(self) -> Self:
+        """The same preparation for another stream, without learning from it."""
+        result = copy.deepcopy(self)
+        result.warm_up = self._running.rows
+        return result
+
+    def same_as(self, other: Preparation) -> bool:
+        """Whether both give every row the same features."""
+        mine, theirs = self.frozen_copy().to_document(), other.frozen_copy().to_document()
+        same = all(np.array_equal(part, theirs[1][name]) for name, part in mine[1].items())
+        return mine[0] == theirs[0] and same
 
     def to_document(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Everything it holds, as a JSON header and arrays."""

@@ -335,14 +335,15 @@ def _write_report(path: Path, outcome: _Outcome, summary: dict[str, Any]) -> Non
 
     run = outcome.run
     parameters = {k: v for k, v in run.plan.parameters.items() if v is not None}
+    data = "standard input" if run.plan.file == "-" else Path(run.plan.file).name
     facts = {
         "command": "kernelstream " + shlex.join(sys.argv[1:]),
-        "data": "standard input" if run.plan.file == "-" else run.plan.file,
+        "data": data if run.plan.file == "-" else run.plan.file,
         "target": run.plan.target,
         "task": run.model.task,
         "method": run.plan.method,
         "parameters": ", ".join(f"{k}={v}" for k, v in parameters.items()) or "defaults",
-        "kernel": repr(run.model.kernel_) if hasattr(run.model, "kernel_") else "",
+        "kernel": repr(getattr(run.model.model, "kernel_", "")),
         "samples": f"{summary['samples']:,}",
         "wall time": f"{outcome.seconds:.1f} s",
         "version": __version__,
@@ -352,10 +353,10 @@ def _write_report(path: Path, outcome: _Outcome, summary: dict[str, Any]) -> Non
         facts["stopped by"] = summary["stopped_by"]
     write_report(
         path,
-        title=f"{run.plan.target} from {Path(run.plan.file).name if run.plan.file != '-' else 'a stream'}",
+        title=f"{run.plan.target} from {data}",
         facts={name: value for name, value in facts.items() if value},
         trace=run.score.trace,
-        model=run.model.fitted_estimator,
+        model=run.model.model,
         feature_names=run.model.preparation.feature_names_out,
         target=run.plan.target,
         sample=run.sample,

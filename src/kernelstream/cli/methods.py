@@ -47,7 +47,7 @@ def make_estimator(method: str, task: str, given: dict[str, str | None], **defau
     except (ValueError, TypeError) as error:
         raise UserError(
             re.sub(r"\s+", " ", str(error)), f"see kernelstream learn --help ({method})"
-        )
+        ) from error
     return model
 
 

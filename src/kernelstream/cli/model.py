@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -16,6 +15,7 @@ from kernelstream import models
 from kernelstream.cli.display import size
 from kernelstream.cli.errors import UserError
 from kernelstream.cli.predict import ModelFile, load_stream_model
+from kernelstream.evaluation.prequential import DEFAULT_METRICS
 from kernelstream.pipeline import StreamModel
 
 Out = Annotated[Path, typer.Option(help="Where to write the resulting model.")]
@@ -29,16 +29,16 @@ AsJson = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
 def inspect(
     model: ModelFile,
     points: Annotated[int, typer.Option(help="Most influential points to list.")] = 10,
-    pictures: Annotated[
-        Optional[Path], typer.Option(help="A folder for pictures of the model.")
+    report: Annotated[
+        Optional[Path], typer.Option(help="Also as an HTML page, with a picture of the model.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """What a model file holds: kernel, points, weights, error spent, and which inputs matter."""
     learned = load_stream_model(model)
-    estimator = learned.fitted_estimator
+    estimator = learned.model
     names = learned.preparation.feature_names_out
-    facts = {
+    facts: dict[str, Any] = {
         "file": str(model),
         "target": learned.target,
         "task": learned.task,
@@ -56,9 +56,8 @@ def inspect(
         "parameters": {k: v for k, v in estimator.get_params().items() if _plain(v)},
     }  # fmt: skip
     table = influential_points(estimator, names, points)
-    if pictures is not None:
-        pictures.mkdir(parents=True, exist_ok=True)
-        facts["pictures"] = _draw(learned, pictures)
+    if report is not None:
+        _write_page(report, learned, facts)
     if as_json:
         print(json.dumps({**facts, "influential": table}))
         return
@@ -128,7 +127,7 @@ def merge(
                 f"{path} prepares its rows in another way than {files[0]}",
                 f"learn it with --like {files[0]}",
             )
-    _write(first, [model.fitted_estimator for model in learned], out, error, max_points, as_json)
+    _write(first, [model.model for model in learned], out, error, max_points, as_json)
 
 
 def compress(
@@ -142,7 +141,7 @@ def compress(
     if error is None and max_points is None:
         raise UserError("how far?", "give --max-points N or --error E")
     learned = load_stream_model(model)
-    _write(learned, [learned.fitted_estimator], out, error, max_points, as_json)
+    _write(learned, [learned.model], out, error, max_points, as_json)
 
 
 def _write(
@@ -155,9 +154,7 @@ def _write(
 ) -> None:
     before = sum(estimator.model_order_ for estimator in estimators)
     merged = models.merge(estimators, error=error, max_points=max_points)
-    result = copy.deepcopy(first)
-    result.fitted_estimator = merged
-    result.save(out)
+    first.with_model(merged).save(out)
     spent = merged.error_spent_ - sum(estimator.error_spent_ for estimator in estimators)
     if as_json:
         print(json.dumps({"points_before": before, "points": merged.model_order_,
@@ -167,15 +164,19 @@ def _write(
               f"at a distance of {spent:.4g} in the RKHS: {out}")  # fmt: skip
 
 
-def _draw(learned: StreamModel, folder: Path) -> list[str]:
-    from kernelstream.report import model_pictures
+def _write_page(path: Path, learned: StreamModel, facts: dict[str, Any]) -> None:
+    from kernelstream.evaluation import Trace
+    from kernelstream.report import write_report
 
-    paths = []
-    for name, figure in model_pictures(learned.fitted_estimator, learned.preparation).items():
-        path = folder / f"{name}.png"
-        figure.savefig(path, dpi=110)
-        paths.append(str(path))
-    return paths
+    write_report(
+        path,
+        title=f"A model of {learned.target}",
+        facts={k: str(v) for k, v in facts.items() if v is not None},
+        trace=Trace(DEFAULT_METRICS[learned.task == "classification"], 1),
+        model=learned.model,
+        feature_names=learned.preparation.feature_names_out,
+        target=learned.target,
+    )
 
 
 def _plain(value: Any) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import io
 import json
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,12 +17,8 @@ from rich.console import Console
 from rich.table import Table
 
 from kernelstream.cli.errors import UserError
-from kernelstream.evaluation.metrics import (
-    DEFAULT_METRICS,
-    ClassMetrics,
-    NumberMetrics,
-    check_names,
-)
+from kernelstream.evaluation.metrics import ClassMetrics, NumberMetrics, check_names
+from kernelstream.evaluation.prequential import DEFAULT_METRICS
 from kernelstream.pipeline import StreamModel
 from kernelstream.storage import replacing
 from kernelstream.streams import open_stream
@@ -140,8 +136,11 @@ def _output(path: Path | None) -> Iterator[IO[str]]:
         yield sys.stdout
         sys.stdout.flush()
         return
-    with replacing(path) as raw, open(raw, "w", encoding="utf-8", newline="", closefd=False) as out:
-        yield out
+    with replacing(path) as raw:
+        text = io.TextIOWrapper(raw, encoding="utf-8", newline="", write_through=False)
+        yield text
+        text.flush()
+        text.detach()
 
 
 def _score_names(model: StreamModel, wanted: bool) -> list[str]:

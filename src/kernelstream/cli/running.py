@@ -81,7 +81,7 @@ class Run:
         column = batch.columns[plan.target]
         task = plan.task or guess_task(column)
         if plan.like is not None:
-            preparation = _preparation_of(plan.like)
+            preparation = StreamModel.load(plan.like).preparation.frozen_copy()
         else:
             preparation = Preparation(
                 source.schema,
@@ -90,7 +90,7 @@ class Run:
                 warm_up=plan.warm_up,
                 buckets=plan.buckets,
                 standardise=plan.standardise,
-            )
+            ).start(batch)
         gamma = preparation.suggested_gamma
         estimator = make_estimator(plan.method, task, plan.parameters, gamma=gamma)
         model = StreamModel(estimator, preparation, plan.target, task)
@@ -106,23 +106,25 @@ class Run:
         if document.kind != _KIND:
             raise UserError(f"{path} is not a checkpoint", "name the folder given to --checkpoint")
         header = document.header
-        if differ := plan.differences(header["plan"]):
+        if differ := ", ".join(plan.differences(header["plan"])):
             raise UserError(
-                f"the checkpoint in {path.parent} was made with another {', another '.join(differ)}",
+                f"the checkpoint in {path.parent} was made with other settings: {differ}",
                 "give the same command, or another --checkpoint folder",
             )
         arrays: dict[str, dict[str, Any]] = {"model": {}, "score": {}}
         for name, array in document.arrays.items():
             part, _, rest = name.partition(":")
             arrays[part][rest] = array
-        model = StreamModel.from_document(header["model"], arrays["model"])
+        model = StreamModel._from_document(
+            storage.Document("StreamModel", header["model"], arrays["model"])
+        )
         score = Prequential.restore(model.estimator, header["score"], arrays["score"])
         source = _open(plan, header["position"], header["schema"])
         return cls(plan, source, model, score)
 
     def save_checkpoint(self, path: Path) -> None:
         """Everything needed to go on from here, in one file, replaced atomically."""
-        model, arrays = self.model.to_document()
+        model, arrays = self.model._document()
         named = {f"model:{name}": array for name, array in arrays.items()}
         score, arrays = self.score.state()
         named |= {f"score:{name}": array for name, array in arrays.items()}
@@ -162,11 +164,6 @@ def _open(plan: Plan, position: Any = None, schema: Any = None) -> Source:
         header=plan.header,
         n_features=plan.n_features,
     )
-
-
-def _preparation_of(path: str) -> Preparation:
-    model = StreamModel.load(path)
-    return model.preparation.frozen_copy()
 
 
 def checkpoint_file(folder: Path) -> Path:

@@ -356,7 +356,7 @@ class Prequential:
         if self._compiled:
             new = not hasattr(self.model, "n_features_in_")
             rows = check.check_rows(self.model, X, new=new)
-            if not new:
+            if not new and hasattr(self.model, "kernel_"):
                 check.check_kernel_range(self.model.kernel_, rows)
             if getattr(self.model, "_fixed_classes", False):
                 fixed = self.model.classes_

@@ -200,6 +200,8 @@ class InUnits(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 def _restore_waiting(form: Any, arrays: Any, width: int) -> tuple[Any, NDArray[np.float64]]:
     targets = arrays["waiting_targets"]
+    if targets.ndim != 1 or targets.dtype != np.float64 or not len(targets):
+        raise ValueError("the rows kept waiting have no targets")
     if form == "sparse":
         parts = [arrays[f"waiting_{name}"] for name in ("data", "indices", "indptr")]
         if [part.dtype.name for part in parts] != ["float64", "int32", "int64"]:
@@ -214,6 +216,4 @@ def _restore_waiting(form: Any, arrays: Any, width: int) -> tuple[Any, NDArray[n
     for numbers in (values, targets):
         if not (np.abs(numbers) <= LARGEST_ENTRY).all():
             raise ValueError("the rows kept waiting are not finite")
-    if targets.ndim != 1 or targets.dtype != np.float64 or not len(targets):
-        raise ValueError("the rows kept waiting have no targets")
     return X, targets
