@@ -25,14 +25,40 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("learn")(learn.learn)
-app.command("predict")(predict.predict)
-app.command("evaluate")(predict.evaluate)
-app.command("inspect")(model.inspect)
-app.command("merge")(model.merge)
-app.command("compress")(model.compress)
-app.add_typer(data.app, name="datasets")
-app.command("demo")(demo.demo)
+_STREAM = "kernelstream datasets generate market --rows 20000 --out market.csv"
+_LEARN = "kernelstream learn market.csv --target direction --eta0 1 --epsilon 0.2 --alpha 1e-3"
+
+#: Shown by --help and run, in this order, by a test.
+EXAMPLES = {
+    "datasets list": "kernelstream datasets list",
+    "datasets generate": _STREAM,
+    "datasets convert": "kernelstream datasets convert market.csv --out market.parquet",
+    "learn": f"{_LEARN} --out model.ks --report report.html",
+    "predict": "kernelstream predict model.ks market.csv --out predictions.csv",
+    "evaluate": "kernelstream evaluate model.ks market.parquet --metrics accuracy,kappa",
+    "inspect": "kernelstream inspect model.ks --points 5",
+    "compress": "kernelstream compress model.ks --max-points 20 --out small.ks",
+    "merge": "kernelstream merge model.ks small.ks --max-points 50 --out merged.ks",
+    "demo": "kernelstream demo --out demo-output",
+}
+
+
+def _epilog(name: str) -> str:
+    return f"Example: {EXAMPLES[name]}"
+
+
+app.command("learn", epilog=_epilog("learn"))(learn.learn)
+app.command("predict", epilog=_epilog("predict"))(predict.predict)
+app.command("evaluate", epilog=_epilog("evaluate"))(predict.evaluate)
+app.command("inspect", epilog=_epilog("inspect"))(model.inspect)
+app.command("merge", epilog=_epilog("merge"))(model.merge)
+app.command("compress", epilog=_epilog("compress"))(model.compress)
+app.command("demo", epilog=_epilog("demo"))(demo.demo)
+datasets = typer.Typer(no_args_is_help=True)
+datasets.command("list", epilog=_epilog("datasets list"))(data.list_all)
+datasets.command("generate", epilog=_epilog("datasets generate"))(data.generate)
+datasets.command("convert", epilog=_epilog("datasets convert"))(data.convert)
+app.add_typer(datasets, name="datasets", help="Streams to try things on: list, generate, convert.")
 
 
 def _version(wanted: bool) -> None:

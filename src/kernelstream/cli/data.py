@@ -23,8 +23,6 @@ from kernelstream.streams import (
 )
 from kernelstream.streams.batch import Text
 
-app = typer.Typer(help="Streams to try things on: list, generate, convert.", no_args_is_help=True)
-
 #: Rows generated or converted at a time.
 _ROWS = 100_000
 
@@ -50,7 +48,6 @@ GENERATORS: dict[str, tuple[Callable[[int, int], dict[str, Any]], str, str]] = {
 }
 
 
-@app.command("list")
 def list_all(
     folder: Annotated[
         Optional[Path],
@@ -67,7 +64,6 @@ def list_all(
     Console().print(table)
 
 
-@app.command()
 def generate(
     name: Annotated[str, typer.Argument(help=f"One of: {', '.join(GENERATORS)}.")],
     out: Annotated[str, typer.Option(help="A .csv, .parquet or .npz file; - is standard output.")],
@@ -81,7 +77,6 @@ def generate(
     _write_table(out, iter([columns]), GENERATORS[name][1])
 
 
-@app.command()
 def convert(
     source: Annotated[str, typer.Argument(help="A file in any format that learn reads.")],
     out: Annotated[str, typer.Option(help="A .csv, .parquet, .npz or .libsvm file.")],

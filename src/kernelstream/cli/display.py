@@ -83,7 +83,8 @@ class Display:
         better = "lower is better" if METRICS[name].lower_is_better else "higher is better"
         table.add_row(
             f"{name}, last {run.plan.window}",
-            f"[bold]{recent:.4f}[/]  {sparkline(self.history)}  [dim]all {overall:.4f}, {better}[/]",
+            f"[bold]{recent:.4f}[/]  {sparkline(self.history)}  "
+            f"[dim]all {overall:.4f}, {better}[/]",
         )
         estimator = run.model.estimator
         if hasattr(estimator, "model_order_"):

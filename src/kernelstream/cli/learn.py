@@ -24,11 +24,6 @@ from kernelstream.cli.methods import METHODS, method_options, option
 from kernelstream.cli.running import Plan, Run, Stop, checkpoint_file, unlabelled_note
 from kernelstream.storage import replace_file
 
-_EPILOG = (
-    "Example: kernelstream learn stream.csv --target label --model polk --max-points 200 "
-    "--out model.ks --report report.html"
-)
-
 _STREAM = "What is learned"
 _RUN = "The run"
 _ROWS = "How rows are read and prepared"
@@ -214,7 +209,6 @@ def _learn(
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
     stop = Stop()
-    start = saved = time.perf_counter()
     with stop.listening():
         first = None
         if path is not None and path.exists():
@@ -225,6 +219,13 @@ def _learn(
             run = Run.resume(plan, path)
         else:
             run, first = Run.begin(plan)
+        with (
+            console.status("compiling, once per machine ...")
+            if not quiet
+            else contextlib.nullcontext()
+        ):
+            run.compile()
+        start = saved = time.perf_counter()
         with contextlib.closing(run.source), Display(console, run, quiet) as display:
             if first is not None:
                 run.advance(first)
@@ -291,9 +292,9 @@ def _print_summary(
             f"no change {_number(summary['no_change'])}, "
             f"majority or mean {_number(summary['majority'])}   [dim]{name}[/]",
         )
-        rate = 1e6 / max(summary["microseconds_per_sample"], 1e-9)
-        table.add_row("speed", f"{summary['microseconds_per_sample']:.2f} us per sample "
-                               f"[dim]({rate:,.0f} per second, reading not included)[/]")  # fmt: skip
+        each = summary["microseconds_per_sample"]
+        rate = f"{1e6 / max(each, 1e-9):,.0f} per second, reading not included"
+        table.add_row("speed", f"{each:.2f} us per sample   [dim]{rate}[/]")
     table.add_row("points", f"{summary['points']:,}   [dim]{size(summary['bytes'])}[/]")
     for note in _notes(run):
         table.add_row("note", f"[yellow]{note}[/]")

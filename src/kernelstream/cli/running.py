@@ -12,6 +12,8 @@ from types import FrameType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from scipy.sparse import csr_array
+from sklearn.base import clone
 
 from kernelstream import storage
 from kernelstream.cli.errors import UserError
@@ -92,7 +94,7 @@ class Run:
                 standardise=plan.standardise,
             ).start(batch)
         gamma = preparation.suggested_gamma
-        estimator = make_estimator(plan.method, task, plan.parameters, gamma=gamma)
+        estimator = make_estimator(plan.method, task, plan.parameters, gamma=gamma, random_state=0)
         model = StreamModel(estimator, preparation, plan.target, task)
         score = Prequential(
             model.estimator, plan.metrics, every=plan.every, window=plan.window, lag=plan.lag
@@ -121,6 +123,15 @@ class Run:
         score = Prequential.restore(model.estimator, header["score"], arrays["score"])
         source = _open(plan, header["position"], header["schema"])
         return cls(plan, source, model, score)
+
+    def compile(self) -> None:
+        """Load or make the machine code now, so that the times measured are the model's."""
+        estimator = clone(self.model.model).set_params(gamma=1.0)
+        X, y = np.zeros((2, 1)), np.array([0.0, 1.0])
+        for features in (X, csr_array(X)):
+            fresh = clone(estimator).partial_fit(features, y)
+            fresh.predict_then_learn(features, y)
+            fresh.predict(features)
 
     def save_checkpoint(self, path: Path) -> None:
         """Everything needed to go on from here, in one file, replaced atomically."""
