@@ -2,7 +2,7 @@
 
 import argparse
 
-from benchmarks import accuracy, comparison, speed
+from benchmarks import accuracy, comparison, speed, tool
 
 BENCHMARKS = {
     "comparison": comparison.main,
@@ -14,6 +14,7 @@ BENCHMARKS = {
     "streams": accuracy.streams,
     "defaults": accuracy.defaults,
     "mnist": accuracy.mnist,
+    "tool": tool.tool,
 }
 #: What ``make bench`` runs: a few minutes.
 USUAL = ("comparison", "calls", "sparse")

@@ -17,7 +17,7 @@ from kernelstream.evaluation.metrics import METRICS
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _WIDTH = 40  # values in the sparkline
-_SECONDS = 0.25  # between two drawings
+_SECONDS = 0.5  # between two drawings
 
 
 def sparkline(values: Any) -> str:

@@ -171,7 +171,7 @@ def learn(
     if resume and checkpoint is None:
         raise UserError("--resume needs a checkpoint", "add --checkpoint FOLDER")
     console = Console(stderr=True)
-    outcome = _learn(plan, out, checkpoint, checkpoint_seconds, resume, console, quiet or as_json)
+    outcome = _learn(plan, out, checkpoint, checkpoint_seconds, resume, console, quiet)
     run = outcome.run
     summary = _summary(outcome)
     if trace is not None and len(run.score.trace):
