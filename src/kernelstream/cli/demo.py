@@ -15,7 +15,7 @@ from kernelstream.cli import data
 _STREAMS = (
     (
         "market", 45_000,
-        "--target direction --model polk --eta0 1 --epsilon 0.2 --alpha 1e-3 --max-points 300",
+        "--target direction --model polk --eta0 0.5 --epsilon 0.15 --alpha 1e-3 --max-points 200",
     ),
     (
         "multidist", 100_000,

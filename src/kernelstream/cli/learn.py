@@ -21,7 +21,7 @@ from kernelstream._version import __version__
 from kernelstream.cli.display import Display, size
 from kernelstream.cli.errors import UserError
 from kernelstream.cli.methods import METHODS, method_options, option
-from kernelstream.cli.running import Plan, Run, Stop, checkpoint_file, unlabelled_note
+from kernelstream.cli.running import Plan, Run, Stop, checkpoint_file
 from kernelstream.storage import replace_file
 
 _STREAM = "What is learned"
@@ -316,19 +316,25 @@ def _how_to_go_on(outcome: _Outcome) -> str:
 
 
 def _notes(run: Run) -> list[str]:
-    notes = [unlabelled_note(run.model)]
-    bad = run.source.bad
-    if bad.count:
-        line, reason = bad.first[0]
-        notes.append(
-            f"{bad.count:,} rows refused ({run.plan.on_bad}), the first on line {line}: {reason}"
-        )
+    notes = _row_notes(run)
     forced = getattr(run.model.estimator, "n_forced_", 0)
     if forced:
         notes.append(
             f"the cap on points or bytes forced {forced:,} removals beyond the error budget"
         )
-    return [note for note in notes if note]
+    return notes
+
+
+def _row_notes(run: Run) -> list[str]:
+    notes = []
+    if run.model.unlabelled_:
+        notes.append(f"{run.model.unlabelled_:,} rows had no target: not learned")
+    bad = run.source.bad
+    if bad.count:
+        line, reason = bad.first[0]
+        refused = f"{bad.count:,} rows refused ({run.plan.on_bad})"
+        notes.append(f"{refused}, the first on line {line}: {reason}")
+    return notes
 
 
 def _write_report(path: Path, outcome: _Outcome, summary: dict[str, Any]) -> None:
@@ -361,7 +367,7 @@ def _write_report(path: Path, outcome: _Outcome, summary: dict[str, Any]) -> Non
         feature_names=run.model.preparation.feature_names_out,
         target=run.plan.target,
         sample=run.sample,
-        notes=_notes(run),
+        notes=_row_notes(run),  # the report tells of forced removals by itself
     )
 
 

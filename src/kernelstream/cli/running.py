@@ -73,7 +73,7 @@ class Run:
         self.source = source
         self.model = model
         self.score = score
-        self.sample: Any = None  # the last rows prepared, for pictures
+        self.sample: Any = None  # the last rows prepared and their targets, for pictures
 
     @classmethod
     def begin(cls, plan: Plan) -> tuple[Self, Batch]:
@@ -153,7 +153,7 @@ class Run:
         X, y = self.model.admit(batch)
         if len(y):
             self.score.update(X, y)
-            self.sample = X[-SAMPLE_ROWS:]
+            self.sample = X[-SAMPLE_ROWS:], y[-SAMPLE_ROWS:]
 
     def finish(self) -> None:
         """The stream is over: use what was held back."""
@@ -220,11 +220,6 @@ def resident_bytes() -> int:
     except OSError:
         return 0
     return pages * os.sysconf("SC_PAGE_SIZE")
-
-
-def unlabelled_note(model: StreamModel) -> str:
-    """A sentence about rows without a target, if there were any."""
-    return f"{model.unlabelled_:,} rows had no target: not learned" if model.unlabelled_ else ""
 
 
 def headline(score: Prequential) -> tuple[str, float, float]:

@@ -43,7 +43,8 @@ def picture(model: Any, names: Sequence[str], target: str, sample: Any) -> Chart
     """The drawing that suits the number of features and the task.
 
     Two features: the map of classes or values. One: the curve, of the value or of each class's
-    score. More: the two directions in which points and samples spread most.
+    score. More: the two directions in which points and samples spread most. Features that are
+    zero in every stored point and sample do not count.
     """
     features = model.n_features_in_
     X, y = _split(sample, features)
@@ -51,7 +52,20 @@ def picture(model: Any, names: Sequence[str], target: str, sample: Any) -> Chart
     X = _some_rows(X, most)
     y = None if y is None else _some_rows(np.asarray(y), most)
     if features > 2:
-        return _plane(model, X, most)
+        used = np.abs(model.dictionary_).max(axis=0, initial=0.0) > 0.0
+        if X is not None:
+            used |= (
+                abs(X).max(axis=0).toarray().ravel() > 0.0
+                if sparse.issparse(X)
+                else (np.abs(X).max(axis=0, initial=0.0) > 0.0)
+            )
+        places = np.flatnonzero(used)
+        if not 1 <= len(places) <= 2:
+            return _plane(model, X, most)
+        model = _Section(model, places)
+        names = [names[int(place)] for place in places]
+        X = None if X is None else X[:, places]
+        features = len(places)
     points = _dense(X)
     if features == 2 and hasattr(model, "classes_"):
         return _class_map(model, points, y, names)
@@ -60,6 +74,27 @@ def picture(model: Any, names: Sequence[str], target: str, sample: Any) -> Chart
     if hasattr(model, "classes_"):
         return _score_curves(model, points, names[0])
     return _curve(model, points, y, names[0], target)
+
+
+class _Section:
+    """A model as a function of some of its features, the others being zero."""
+
+    def __init__(self, model: Any, places: NDArray[np.intp]) -> None:
+        self._model = model
+        self._places = places
+        self.n_features_in_ = len(places)
+        self.dictionary_ = model.dictionary_[:, places]
+        if hasattr(model, "classes_"):
+            self.classes_ = model.classes_
+            self.decision_function = lambda X: model.decision_function(self._whole(X))
+
+    def predict(self, X: Any) -> Any:
+        return self._model.predict(self._whole(X))
+
+    def _whole(self, X: Any) -> NDArray[np.float64]:
+        rows = np.zeros((len(X), self._model.n_features_in_))
+        rows[:, self._places] = X
+        return rows
 
 
 # ---- one or two features --------------------------------------------------------------

@@ -36,7 +36,7 @@ def make_drifting_market(
     dict of column name to (n_samples,) array
         ``time`` (datetime64), ``demand``, ``temperature`` and ``wind`` (with gaps, NaN),
         ``neighbour`` (its demand), ``zone`` (texts), ``direction``: "up" or "down", whether the
-        price is above its mean over the last 24 hours.
+        price is above what was agreed for that day.
 
     Examples
     --------
@@ -71,10 +71,8 @@ def make_drifting_market(
     pull = 0.6 + 0.4 * np.sin(2.0 * np.pi * t / max(n, 1) * 1.5)  # of the wind: drifts slowly
     scarcity = np.exp(0.55 * (demand - 8.0)) - pull * wind * np.where(zone == "coast", 1.6, 1.0)
     scarcity += np.where(rebuilt, 0.9 * (neighbour - 5.0), -0.3 * (neighbour - 5.0))
-    price = scarcity + 0.25 * wandering(0.9)
-    sums = np.concatenate([[0.0], np.cumsum(price)])
-    first = np.maximum(t + 1 - _HALF_HOURS, 0)
-    above = price > (sums[t + 1] - sums[first]) / (t + 1 - first)
+    price = scarcity + 0.4 * random.normal(size=n)
+    above = price > 0.3 + 0.5 * np.sin(2.0 * np.pi * t / max(n, 1) * 2.5)  # drifts, too
 
     temperature, wind = temperature.copy(), wind.copy()
     temperature[random.uniform(size=n) < 0.02] = np.nan
