@@ -2,7 +2,7 @@
 
 import argparse
 
-from benchmarks import accuracy, avm, comparison, speed
+from benchmarks import accuracy, avm, comparison, speed, tool
 
 BENCHMARKS = {
     "comparison": comparison.main,
@@ -15,6 +15,7 @@ BENCHMARKS = {
     "defaults": accuracy.defaults,
     "mnist": accuracy.mnist,
     "avm": avm.main,
+    "tool": tool.tool,
 }
 #: What ``make bench`` runs: a few minutes.
 USUAL = ("comparison", "calls", "sparse")

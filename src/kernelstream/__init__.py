@@ -17,7 +17,10 @@ if TYPE_CHECKING:
         POLKClassifier,
         POLKRegressor,
         load,
+        merge,
     )
+    from kernelstream.pipeline import StreamModel
+    from kernelstream.preparation import Preparation
 
 __all__ = [
     "AVMClassifier",
@@ -31,19 +34,24 @@ __all__ = [
     "ModelFileError",
     "POLKClassifier",
     "POLKRegressor",
+    "Preparation",
+    "StreamModel",
     "__version__",
     "load",
     "make_multidist",
     "make_regression_outliers",
+    "merge",
 ]
 
 
 def __getattr__(name: str) -> Any:
     """Estimators when first asked for: scikit-learn takes longer to import than all of this."""
     if name in __all__:
-        from kernelstream import models
+        # The pipeline too, whatever is asked for: load reads its files.
+        from kernelstream import models, pipeline, preparation
 
-        return getattr(models, name)
+        home = {"StreamModel": pipeline, "Preparation": preparation}.get(name, models)
+        return getattr(home, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

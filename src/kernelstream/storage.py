@@ -22,9 +22,9 @@ import re
 import secrets
 import stat
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,8 @@ __all__ = [
     "dumps",
     "loads",
     "read",
+    "replace_file",
+    "replacing",
     "write",
 ]
 
@@ -241,13 +243,38 @@ def write(
         As for `dumps`.
     OSError
         If the file cannot be written, e.g. because the folder is missing. No file is left behind.
+    """
+    replace_file(path, dumps(kind, header, arrays))
+
+
+def replace_file(path: str | os.PathLike[str], data: bytes) -> None:
+    """The same for a file of any content: see :func:`replacing`."""
+    with replacing(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A file to write to, which takes its place in one go when the block ends without error.
+
+    A crash at any moment leaves the old file or the new one.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Where to write. A symbolic link stays, and the file it points to is replaced. A file that
+        is replaced passes on its permissions.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written, e.g. because the folder is missing. No file is left behind.
 
     Notes
     -----
     The new file grows under the name ``.kernelstream-*.tmp`` in the same folder. It remains there
     only if the process is killed, and may then be deleted.
     """
-    data = dumps(kind, header, arrays)
     target = os.path.realpath(path)
     folder = os.path.dirname(target)
     if not os.path.isdir(folder):
@@ -256,12 +283,12 @@ def write(
     temporary = os.path.join(folder, f".kernelstream-{secrets.token_hex(8)}.tmp")
 
     def create(name: str, flags: int) -> int:
-        # With the old mode from the start: a private model is not readable for even a moment.
+        # With the old mode from the start: a private file is not readable for even a moment.
         return os.open(name, flags, 0o666 if old_mode is None else old_mode)
 
     try:
         with open(temporary, "xb", opener=create) as file:
-            file.write(data)
+            yield file
             if old_mode is not None:
                 os.chmod(temporary, old_mode)  # the bits the umask took away
             file.flush()

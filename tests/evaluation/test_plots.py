@@ -10,7 +10,11 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402
 
-from kernelstream.evaluation import plot_decision_surface, plot_fit  # noqa: E402
+from kernelstream.evaluation import (  # noqa: E402
+    plot_decision_surface,
+    plot_fit,
+    plot_value_surface,
+)
 
 
 class NearestPoint:
@@ -71,7 +75,7 @@ def test_surface_shows_regions_boundaries_samples_and_dictionary(kind, n_classes
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert labels == [*["a", "b", "c"][:n_classes], "dictionary"]
     image = ax.images[0]
-    assert len(np.unique(image.get_array().reshape(-1, 3), axis=0)) == n_classes
+    assert len(np.unique(image.get_array().reshape(-1, 4), axis=0)) == n_classes
     assert ax.get_aspect() == 1
 
 
@@ -169,3 +173,24 @@ def test_missing_matplotlib_says_what_to_install(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", no_matplotlib)
     with pytest.raises(ImportError, match=r"pip install kernelstream\[plot\]"):
         plot_decision_surface(NearestPoint(TRIANGLE, [0, 1, 2]))
+
+
+def test_surface_of_features_of_very_different_scale_fills_the_frame():
+    model = NearestPoint([[0, 0], [1, 1000]], [0, 1])
+    ax = plot_decision_surface(model, resolution=50, show_legend=False)
+    assert ax.get_aspect() == "auto"
+    assert ax.images[0].get_array().shape[:2] == (50, 50)
+    assert ax.get_legend() is None
+
+
+@pytest.mark.parametrize("targets", [None, [0.0, 1.0, 5.0]])
+def test_value_surface_shows_values_samples_and_dictionary(targets):
+    ax = plot_value_surface(Curve([[0.0, 0.0], [3.0, 4.0]]), TRIANGLE, targets, resolution=30)
+    ax.figure.canvas.draw()
+    points, dictionary = ax.collections
+    assert np.array_equal(points.get_offsets(), TRIANGLE)
+    assert np.array_equal(dictionary.get_offsets(), [[0, 0], [3, 4]])
+    values = np.asarray(ax.images[0].get_array())
+    assert values[0] == pytest.approx(np.sin(np.linspace(-1.1, 1.1, 30)))
+    assert (values == values[0]).all()
+    assert len(ax.figure.axes) == 2  # the colour bar

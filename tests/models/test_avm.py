@@ -14,7 +14,9 @@ from kernelstream import (
     CapWarning,
     Coverage,
     DivergenceError,
+    KernelExpansion,
     Loss,
+    merge,
 )
 from kernelstream.kernels import Gaussian, Linear
 from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
@@ -352,7 +354,17 @@ def test_sparse_and_dense_learn_the_same():
     dense = AVMClassifier(delta=5.0, random_state=0).partial_fit(X, y)
     sparse = AVMClassifier(delta=5.0, random_state=0).partial_fit(csr_array(X), y)
     assert np.array_equal(dense.dictionary_, sparse.dictionary_)
-    assert dense.expansion_.distance(sparse.expansion_) < 1e-8
+    assert np.allclose(dense.dual_coef_, sparse.dual_coef_, rtol=1e-9)
+
+
+def test_functions_merge_but_models_do_not():
+    X, y = stream(AVMRegressor, n=600)
+    parts = [AVMRegressor(delta=0.8).partial_fit(X[i::2], y[i::2]) for i in range(2)]
+    with pytest.raises(ValueError, match=r"KernelExpansion\.merge"):
+        merge(parts)
+    function = KernelExpansion.merge([part.expansion_ for part in parts], max_points=20)
+    mean = 0.5 * sum(part.predict(X) for part in parts)
+    assert np.corrcoef(function(X), mean)[0, 1] > 0.9
 
 
 # Long streams

@@ -231,8 +231,8 @@ def test_step_size_may_change(estimator_class):
     X, y = stream(estimator_class, n=20)
     model = estimator_class(epsilon=0.0, alpha=0.0).partial_fit(X, y)
     before = model.expansion_
-    model.set_params(eta0=1e-9).partial_fit(X, y)
-    assert 0.0 < before.distance(model.expansion_) < 1e-6
+    model.set_params(eta0=1e-6).partial_fit(X, y)
+    assert 0.0 < before.distance(model.expansion_) < 1e-4
 
 
 @both

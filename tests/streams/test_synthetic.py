@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from kernelstream.streams import make_multidist, make_regression_outliers
+from kernelstream.streams import (
+    make_drifting_market,
+    make_multidist,
+    make_regression_outliers,
+)
 
 
 def test_multidist_shapes_and_labels():
@@ -155,3 +159,16 @@ def test_regression_outlier_distributions(distribution, statistic, expected):
 def test_regression_names_a_bad_parameter(name, value):
     with pytest.raises(ValueError, match=f"^{name} must be"):
         make_regression_outliers(**{name: value})
+
+
+def test_market_has_everything_a_real_stream_has():
+    columns = make_drifting_market(20_000, random_state=0)
+    assert {len(column) for column in columns.values()} == {20_000}
+    assert np.isnan(columns["wind"]).mean() > 0.01
+    assert np.isnan(columns["temperature"]).mean() > 0.01
+    labels = columns["direction"]
+    assert 0.3 < (labels == "up").mean() < 0.7
+    assert 0.7 < (labels[1:] == labels[:-1]).mean() < 0.95  # a strong baseline: no change
+    again = make_drifting_market(20_000, random_state=0)
+    assert all(np.array_equal(columns[name], again[name], equal_nan=name in ("wind", "temperature"))
+               for name in columns)  # fmt: skip

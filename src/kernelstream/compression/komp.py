@@ -47,20 +47,32 @@ def compress(
     spent : float
         The Hilbert norm distance lost.
     """
-    n, outputs = weights.shape
-    state = allocate(points.shape[1], outputs, n + core.BLOCK, seed=0)
-    state.points[:, :n] = points.T
-    state.weights[:n] = weights
-    state.status[0]["order"] = n
-    spent = core.rebuild(state, kernel.program, outputs)  # dependent points go here
-    state.status[0]["cheapest"] = 0.0
-    core.prune_block(state, outputs, spent, error * error, max_points, core.GREEDY, core.BLOCK)
+    state = compressed_state(kernel, points, weights, error, max_points)
     n = state.order
     return (
         np.ascontiguousarray(state.points[:, :n].T),
         state.weights[:n].copy(),
         float(state.status[0]["error_spent"]),
     )
+
+
+def compressed_state(
+    kernel: Kernel,
+    points: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    error: float,
+    max_points: int,
+) -> State:
+    """The same as :func:`compress`, with the factor: a state from which learning can go on."""
+    n, columns = weights.shape
+    state = allocate(points.shape[1], columns, n + core.BLOCK, seed=0)
+    state.points[:, :n] = points.T
+    state.weights[:n] = weights
+    state.status[0]["order"] = n
+    spent = core.rebuild(state, kernel.program, columns)  # dependent points go here
+    state.status[0]["cheapest"] = 0.0
+    core.prune_block(state, columns, spent, error * error, max_points, core.GREEDY, core.BLOCK)
+    return state
 
 
 def residual(state: State, kernel: Kernel) -> float:

@@ -1,5 +1,18 @@
-"""Looking at what a model has learned."""
+"""How well a model does on a stream, and what it has learned."""
 
-from kernelstream.evaluation.plots import plot_decision_surface, plot_fit
+from kernelstream.evaluation.metrics import METRICS, ClassMetrics, NumberMetrics
+from kernelstream.evaluation.plots import plot_decision_surface, plot_fit, plot_value_surface
+from kernelstream.evaluation.prequential import Prequential, prequential
+from kernelstream.evaluation.trace import Trace
 
-__all__ = ["plot_decision_surface", "plot_fit"]
+__all__ = [
+    "METRICS",
+    "ClassMetrics",
+    "NumberMetrics",
+    "Prequential",
+    "Trace",
+    "plot_decision_surface",
+    "plot_fit",
+    "plot_value_surface",
+    "prequential",
+]

@@ -1,13 +1,13 @@
-"""Pictures of a model: the map of a classifier in the plane, the curve of a regressor.
+"""Pictures of a model: the map of a classifier or regressor in the plane, a regressor's curve.
 
-Both need only what every model here has (`predict`, `dictionary_`, for the map `classes_`), and
+All need only what every model here has (`predict`, `dictionary_`, for the map `classes_`), and
 Matplotlib, which is imported when a picture is asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,8 @@ PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F
 SAMPLE_COLOR = "#56B4E9"
 CURVE_COLOR = "#D55E00"
 INK = "#1A1A1A"
+VALUE_COLORS = "viridis"
+THINNEST_STRIP = 4.0
 
 
 def plot_decision_surface(
@@ -31,6 +33,7 @@ def plot_decision_surface(
     ax: Axes | None = None,
     resolution: int = 400,
     show_dictionary: bool = True,
+    show_legend: bool = True,
     colors: Sequence[str] | None = None,
     margin: float | None = None,
     test_error: float | None = None,
@@ -53,7 +56,7 @@ def plot_decision_surface(
         None makes a new figure.
     resolution : int, default=400
         Grid points along the longer axis.
-    show_dictionary : bool, default=True
+    show_dictionary, show_legend : bool, default=True
     colors : sequence of colours, default=None
         One per class; None takes a palette safe for colour-blind readers (up to 7 classes).
     margin : float, default=None
@@ -89,12 +92,19 @@ def plot_decision_surface(
     classes = np.asarray(model.classes_)
     winner = _class_index(model.predict(grid), classes).reshape(shape)
     rgb = _class_colors(len(classes), colors)
-    pale = 0.30 * rgb + 0.70
+    # See-through, so that the map is pale on a white page and deep on a dark one.
+    tints = np.column_stack([rgb, np.full(len(rgb), 0.30)])
 
     if ax is None:
         _, ax = plt.subplots(figsize=(6.4, 5.6), layout="constrained")
     extent = (x_grid[0], x_grid[-1], y_grid[0], y_grid[-1])
-    ax.imshow(pale[winner], extent=extent, origin="lower", interpolation="bilinear", aspect="equal")
+    ax.imshow(
+        tints[winner],
+        extent=extent,
+        origin="lower",
+        interpolation="bilinear",
+        aspect=_aspect(frame),
+    )
     for lead in _leads(model, grid, winner, len(classes)):
         field = lead.reshape(shape)
         _contour(ax, x_grid, y_grid, field, 0.0, linewidths=1.1, linestyles="solid")
@@ -135,7 +145,8 @@ def plot_decision_surface(
     ax.set_xlim(extent[:2])
     ax.set_ylim(extent[2:])
     _clean_axes(ax)
-    _legend_outside(ax, handles)
+    if show_legend:
+        _legend_outside(ax, handles)
     ax.set_title(_title(model, dictionary, test_error), loc="left", fontsize=11, color=INK)
     return ax
 
@@ -148,6 +159,7 @@ def plot_fit(
     ax: Axes | None = None,
     resolution: int = 800,
     show_dictionary: bool = True,
+    show_legend: bool = True,
 ) -> Axes:
     """Draw the curve of a regressor with one feature, its samples and its dictionary.
 
@@ -164,7 +176,7 @@ def plot_fit(
         None makes a new figure.
     resolution : int, default=800
         Points along the curve.
-    show_dictionary : bool, default=True
+    show_dictionary, show_legend : bool, default=True
 
     Returns
     -------
@@ -217,7 +229,97 @@ def plot_fit(
     _clean_axes(ax)
     ax.grid(color="#E6E6E6", linewidth=0.7)
     ax.set_axisbelow(True)
-    _legend_outside(ax, handles)
+    if show_legend:
+        _legend_outside(ax, handles)
+    ax.set_title(_title(model, dictionary, None), loc="left", fontsize=11, color=INK)
+    return ax
+
+
+def plot_value_surface(
+    model: Any,
+    X: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    *,
+    ax: Axes | None = None,
+    resolution: int = 300,
+    show_dictionary: bool = True,
+    show_legend: bool = True,
+) -> Axes:
+    """Draw the values a regressor with two features gives in the plane.
+
+    Parameters
+    ----------
+    model : fitted regressor with 2 features
+        With `predict`; `dictionary_` (M, 2) is drawn if present.
+    X : (n, 2) array, default=None
+        Samples to draw. They, or else the dictionary, set the range of the axes.
+    y : (n,) array, default=None
+        Their targets, drawn in the colours of the surface.
+    ax : matplotlib Axes, default=None
+        None makes a new figure.
+    resolution : int, default=300
+        Grid points along the longer axis.
+    show_dictionary, show_legend : bool, default=True
+        The legend is a colour bar.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.svm import SVR
+    >>> from kernelstream.evaluation import plot_value_surface
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> ax = plot_value_surface(SVR().fit(X, X.sum(axis=1)), X)
+    >>> len(ax.images)
+    1
+    """
+    plt = _import_pyplot()
+    dictionary = _dictionary(model)
+    _check_features(model, 2, "plot_value_surface")
+    samples = None if X is None else _as_points(X, 2, "X")
+    frame = _bounds([points for points in (samples, dictionary) if points is not None])
+    x_grid, y_grid = _grid(frame, resolution)
+    grid = np.column_stack([axis.ravel() for axis in np.meshgrid(x_grid, y_grid)])
+    values = np.asarray(model.predict(grid)).reshape(len(y_grid), len(x_grid))
+
+    if ax is None:
+        _, ax = plt.subplots(figsize=(6.4, 5.6), layout="constrained")
+    image = ax.imshow(
+        values,
+        extent=(x_grid[0], x_grid[-1], y_grid[0], y_grid[-1]),
+        origin="lower",
+        interpolation="bilinear",
+        aspect=_aspect(frame),
+        cmap=VALUE_COLORS,
+    )
+    if samples is not None:
+        style: dict[str, Any] = {"c": INK, "alpha": 0.35}
+        if y is not None:
+            style = {"c": np.asarray(y, dtype=float), "cmap": VALUE_COLORS, "norm": image.norm}
+        ax.scatter(
+            samples[:, 0],
+            samples[:, 1],
+            s=_marker_size(len(samples)),
+            linewidths=0,
+            zorder=2,
+            **style,
+        )
+    if show_dictionary and dictionary is not None and len(dictionary):
+        ax.scatter(
+            dictionary[:, 0],
+            dictionary[:, 1],
+            s=46,
+            c=INK,
+            edgecolors="white",
+            linewidths=1.1,
+            zorder=4,
+        )
+    _clean_axes(ax)
+    if show_legend:
+        ax.figure.colorbar(image, ax=ax)
     ax.set_title(_title(model, dictionary, None), loc="left", fontsize=11, color=INK)
     return ax
 
@@ -274,13 +376,21 @@ def _bounds(point_sets: list[NDArray[np.float64]]) -> NDArray[np.float64]:
 def _grid(
     frame: NDArray[np.float64], resolution: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Two axes with square cells and `resolution` points along the longer one."""
+    """Two axes, `resolution` points along the longer one; square cells if their scale is one."""
     lengths = frame[:, 1] - frame[:, 0]
+    if _aspect(frame) == "auto":
+        lengths = np.ones(2)
     counts = np.maximum(2, np.round(resolution * lengths / lengths.max())).astype(int)
     x_grid, y_grid = (
         np.linspace(low, high, count) for (low, high), count in zip(frame, counts, strict=True)
     )
     return x_grid, y_grid
+
+
+def _aspect(frame: NDArray[np.float64]) -> Literal["equal", "auto"]:
+    """One scale for both features, unless one of them would be too thin a strip to see."""
+    lengths = frame[:, 1] - frame[:, 0]
+    return "equal" if lengths.max() <= THINNEST_STRIP * lengths.min() else "auto"
 
 
 def _class_index(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:

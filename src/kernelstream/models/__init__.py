@@ -2,6 +2,7 @@
 
 from kernelstream.models._files import load
 from kernelstream.models.avm import AVMClassifier, AVMRegressor
+from kernelstream.models.merging import merge
 from kernelstream.models.polk import POLKClassifier, POLKRegressor
 
-__all__ = ["AVMClassifier", "AVMRegressor", "POLKClassifier", "POLKRegressor", "load"]
+__all__ = ["AVMClassifier", "AVMRegressor", "POLKClassifier", "POLKRegressor", "load", "merge"]

@@ -10,6 +10,7 @@ import copy
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from operator import attrgetter, is_
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -57,6 +58,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
     _factored: ClassVar[bool] = True  # whether the state needs a factor of its Gram matrix
     _foretold: NDArray[np.float64] | None = None  # room for predictions, see _foretell
     _state: State  # absent until something was learned
+    _plan: tuple[int, tuple[Any, ...]] | None = None  # see _run
     _call: Any = None  # what learn_one calls, see _prepare_call
     _pending: tuple[Rows, NDArray[np.float64], NDArray[np.float64]] | None = None
 
@@ -97,7 +99,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_call": None}  # no compiled function in a pickle
+        return {**super().__getstate__(), "_plan": None, "_call": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -113,7 +115,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
 
     def set_params(self, **parameters: Any) -> Self:
         """Set parameters, as everywhere in scikit-learn; the next sample is learned with them."""
-        self._call = None
+        self._forget_plan()
         return super().set_params(**parameters)  # type: ignore[no-any-return]
 
     @property
@@ -132,9 +134,9 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
     def _check_parameters(self, anew: bool = False) -> None:
         """Refuse unusable parameters; cheap when nothing changed since the last call."""
         names = self._parameter_constraints
-        given = tuple(getattr(self, name) for name in names)
+        given = attrgetter(*names)(self)
         checked = None if anew else getattr(self, "_checked", None)
-        if checked is not None and all(a is b for a, b in zip(given, checked, strict=True)):
+        if checked is not None and all(map(is_, given, checked)):
             return
         self._validate_params()
         self._check_combination()
@@ -149,7 +151,11 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
             if self._state.weights.shape[1] != self._columns:
                 raise ValueError("average cannot be switched once the model has learned")
         self._checked = given
-        self._call = None
+        self._forget_plan()
+
+    def _forget_plan(self) -> None:
+        """Parameters, outputs or what waits have changed."""
+        self._plan = self._call = None
 
     def _check_combination(self) -> None:
         """Checks that involve more than one parameter."""
@@ -164,7 +170,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
         seed = int(random_numbers(self.random_state).randint(np.iinfo(np.int32).max))
         self._state = allocate(features, self._columns, capacity, seed, self._factored)
         self._pending = None
-        self._call = None
+        self._forget_plan()
 
     def _first_gamma(self, rows: Rows) -> float:
         features = rows.dense.shape[1]
@@ -260,7 +266,8 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
         pending = getattr(self, "_pending", None)
         if pending is not None:
             seen = self.n_seen_
-            self._pending = self._call = None
+            self._pending = None
+            self._forget_plan()
             try:
                 self._run(*pending)
             except KeyboardInterrupt:
@@ -270,10 +277,11 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
 
     def _run(self, rows: Rows, targets: Any, weights: Any) -> None:
         """Whole passes inside compiled code; back here only to grow or to check the factor."""
-        features = self._state.points.shape[0]
-        limit = self._capacity_limit(features)
-        self._shrink(limit)
-        settings = self._settings(self._outputs, limit - self.batch_size)
+        if self._plan is None:
+            limit = self._capacity_limit(self._state.points.shape[0])
+            self._shrink(limit)
+            self._plan = limit, self._settings(self._outputs, limit - self.batch_size)
+        limit, settings = self._plan
         single = self.batch_size == 1
         compiled_pass = self._single_pass() if single else self._batch_pass()
         room = (self._foretold if self._foretold is not None else _NO_ROOM,) if single else ()

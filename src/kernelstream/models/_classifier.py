@@ -84,23 +84,45 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         sample (with ``batch_size`` > 1: before that sample's batch). The first call needs
         ``classes``, or a model that has learned something.
         """
+        parts = self._foretell_classes(X, y, classes, sample_weight)
+        return np.concatenate([self._labels(values, known) for known, values in parts])
+
+    def decide_then_learn(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> NDArray[np.float64]:
+        """:meth:`predict_then_learn` with the values of :meth:`decision_function` for labels.
+
+        They are laid out for ``classes_`` as it is after the call: (n,) for two classes, else
+        (n, C). A class that was not known when a sample was foretold has -inf there, so that
+        labels and probabilities still follow; where only one was known, two classes have
+        -inf or inf for it.
+        """
+        parts = self._foretell_classes(X, y, classes, sample_weight)
+        values = np.concatenate([_lay_out(part, known, self.classes_) for known, part in parts])
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    def _foretell_classes(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any
+    ) -> list[tuple[NDArray[Any], NDArray[np.float64]]]:
+        """Learn, and return the outputs from just before, with the classes known by then."""
         if classes is None and not hasattr(self, "classes_"):
             raise ValueError("predict_then_learn needs classes= on the first call")
-        said: list[Any] = []
-        surprises: list[tuple[int, Any]] = []
+        said: list[tuple[NDArray[Any], NDArray[np.float64]]] = []
+        met = 0
 
         def learn(*samples: Any) -> None:
-            said.append(self._labels(self._foretell(*samples)))
+            nonlocal met
+            known = self.classes_
+            said.append((known, self._foretell(*samples)[met:]))
+            met = 0
 
-        def meet(sample: Rows) -> None:
-            place = sum(len(part) for part in said)
-            surprises.append((place, self._labels(self._values(sample))[0]))
+        def meet(sample: Rows) -> None:  # learned next, but foretold without its class
+            nonlocal met
+            said.append((self.classes_, self._values(sample)))
+            met = 1
 
         self._consume(X, y, classes, sample_weight, learn, meet)
-        labels = np.concatenate(said)
-        for place, label in surprises:
-            labels[place] = label
-        return labels
+        return said
 
     def _consume(
         self,
@@ -129,13 +151,19 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
             known = np.union1d(known, given) if len(known) else given
             fixed = True
         arrivals = _arrivals(labels, known, fixed)
-        with as_before_on_error(self):
-            self._fixed_classes = fixed
-            if new:
-                self.classes_ = known
-                self._start(X, rows)
+        if new or arrivals or classes is not None:
+            with as_before_on_error(self):
+                self._fixed_classes = fixed
+                if new:
+                    self.classes_ = known
+                    self._start(X, rows)
+                outputs = _outputs_for(len(known) + len(arrivals))
+                self._capacity_limit(self.n_features_in_, outputs)
+                check.check_kernel_range(self.kernel_, rows)
+        else:
             check.check_kernel_range(self.kernel_, rows)
-            self._capacity_limit(self.n_features_in_, _outputs_for(len(known) + len(arrivals)))
+            learn(rows, self.classes_.searchsorted(labels).astype(np.float64), weights)
+            return
         if not new and known is not self.classes_:
             for label in np.setdiff1d(known, self.classes_):
                 self._add_class(label)
@@ -189,7 +217,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         if self._pending is not None:
             targets = self._pending[1]
             targets[targets >= place] += 1.0
-        self._call = None
+        self._forget_plan()
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """The function's values: (n,) for two classes, positive for the second; else (n, C)."""
@@ -198,14 +226,15 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most likely class of each sample."""
-        return self._labels(self._evaluate(X))
+        return self._labels(self._evaluate(X), self.classes_)
 
-    def _labels(self, values: NDArray[np.float64]) -> NDArray[Any]:
-        if len(self.classes_) == 1:
-            return np.repeat(self.classes_, len(values))
+    @staticmethod
+    def _labels(values: NDArray[np.float64], classes: NDArray[Any]) -> NDArray[Any]:
+        if len(classes) == 1:
+            return np.repeat(classes, len(values))
         if values.shape[1] == 1:
-            return self.classes_[(values[:, 0] > 0.0).astype(int)]
-        return self.classes_[np.argmax(values, axis=1)]
+            return classes[(values[:, 0] > 0.0).astype(int)]
+        return classes[np.argmax(values, axis=1)]
 
     def _has_probabilities(self) -> bool:
         if make_loss(self.loss).name == "log_loss":
@@ -251,6 +280,24 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
 def _outputs_for(classes: int) -> int:
     """One output tells two classes apart."""
     return 1 if classes <= 2 else classes
+
+
+def _lay_out(
+    values: NDArray[np.float64], known: NDArray[Any], final: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Outputs for the ``known`` classes as outputs for the ``final`` ones, which include them."""
+    if len(final) == len(known):
+        return values
+    places = np.searchsorted(final, known)
+    if len(final) == 2:
+        return np.full_like(values, np.inf if places[0] == 1 else -np.inf)
+    if len(known) == 1:
+        values = np.zeros_like(values)
+    elif len(known) == 2:
+        values = np.concatenate([-0.5 * values, 0.5 * values], axis=1)
+    laid_out = np.full((len(values), len(final)), -np.inf)
+    laid_out[:, places] = values
+    return laid_out
 
 
 def _arrivals(labels: Any, known: NDArray[Any], fixed: bool) -> list[tuple[int, Any]]:

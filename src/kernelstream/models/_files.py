@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -30,23 +31,12 @@ from kernelstream.rows import (
     rows_matrix,
 )
 
-#: Estimators by the name under which their files are marked.
-_KINDS: dict[str, type[SavedModel]] = {}
+#: Models by the name under which their files are marked.
+_KINDS: dict[str, type[Saved]] = {}
 
 
-class SavedModel:
-    """What makes an estimator a file and back."""
-
-    # Supplied by the estimator.
-    _state: State
-    _pending: Any
-    _factored: ClassVar[bool]
-    _call: Any
-    kernel_: Kernel
-    n_features_in_: int
-    get_params: Any
-    _fitted: Any
-    _check_parameters: Any
+class Saved:
+    """A model that is a file and back; a subclass says what its document is."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -54,33 +44,11 @@ class SavedModel:
             _KINDS[cls.__name__] = cls
 
     def _document(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        state = self._fitted()
-        self._check_parameters()  # never write what cannot be read again
-        arrays, status = pack(state)
-        header: dict[str, Any] = {
-            "version": __version__,
-            "parameters": {name: _plain(value) for name, value in self.get_params().items()},
-            "kernel": self.kernel_.to_config(),
-            "features": self.n_features_in_,
-            "names": list(getattr(self, "feature_names_in_", [])) or None,
-            "status": status,
-            "pending": None,
-            **self._extra_header(),
-        }
-        if self._pending is not None:
-            rows, targets, weights = self._pending
-            header["pending"] = {"sparse": rows.sparse}
-            for name, part in rows._asdict().items():
-                if isinstance(part, np.ndarray):
-                    arrays[f"pending_{name}"] = part
-            arrays["pending_targets"], arrays["pending_weights"] = targets, weights
-        return header, arrays
+        raise NotImplementedError
 
-    def _extra_header(self) -> dict[str, Any]:
-        return {}
-
-    def _restore_extra(self, header: dict[str, Any]) -> None:
-        pass
+    @classmethod
+    def _from_document(cls, document: storage.Document) -> Self:
+        raise NotImplementedError
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file: plain data, checksummed, replaced atomically."""
@@ -102,11 +70,61 @@ class SavedModel:
         header, arrays = self._document()
         return hashlib.sha256(storage.dumps(type(self).__name__, header, arrays)).hexdigest()
 
+
+class SavedModel(Saved):
+    """What makes an estimator a document and back."""
+
+    # Supplied by the estimator.
+    _state: State
+    _pending: Any
+    _factored: ClassVar[bool]
+    _call: Any
+    kernel_: Kernel
+    n_features_in_: int
+    get_params: Any
+    _fitted: Any
+    _check_parameters: Any
+
+    def _document(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        state = self._fitted()
+        self._check_parameters()  # never write what cannot be read again
+        arrays, status = pack(state)
+        header: dict[str, Any] = {
+            "version": __version__,
+            "parameters": self._plain_parameters(),
+            "kernel": self.kernel_.to_config(),
+            "features": self.n_features_in_,
+            "names": list(getattr(self, "feature_names_in_", [])) or None,
+            "status": status,
+            "pending": None,
+            **self._extra_header(),
+        }
+        if self._pending is not None:
+            rows, targets, weights = self._pending
+            header["pending"] = {"sparse": rows.sparse}
+            for name, part in rows._asdict().items():
+                if isinstance(part, np.ndarray):
+                    arrays[f"pending_{name}"] = part
+            arrays["pending_targets"], arrays["pending_weights"] = targets, weights
+        return header, arrays
+
+    def _plain_parameters(self) -> dict[str, Any]:
+        return {name: _plain(value) for name, value in self.get_params().items()}
+
+    @classmethod
+    def _with_parameters(cls, parameters: Mapping[str, Any]) -> Any:
+        return cls(**{name: _unplain(value) for name, value in parameters.items()})
+
+    def _extra_header(self) -> dict[str, Any]:
+        return {}
+
+    def _restore_extra(self, header: dict[str, Any]) -> None:
+        pass
+
     @classmethod
     def _from_document(cls, document: storage.Document) -> Self:
         header, arrays = document.header, document.arrays
-        parameters = {name: _unplain(value) for name, value in header["parameters"].items()}
-        model: Any = cls(**parameters)
+        model = cls._with_parameters(header["parameters"])
         model.kernel_ = kernel_from_config(header["kernel"])
         state = unpack(arrays, header["status"], cls._factored)
         if state.points.shape[0] != header["features"]:
@@ -129,8 +147,34 @@ class SavedModel:
         limit = model._capacity_limit(model.n_features_in_)
         capacity = max(state.order, min(state.order + SMALLEST_CAPACITY, limit))
         model._state = resize(state, capacity)
-        model._call = None
-        return model
+        return model  # type: ignore[no-any-return]
+
+
+def embed(model: Any, prefix: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """An estimator as a part of a larger document, also one that has learned nothing yet."""
+    fitted = hasattr(model, "_state")
+    if fitted:
+        header, arrays = model._document()
+    else:
+        model._check_parameters()
+        header, arrays = {"parameters": model._plain_parameters()}, {}
+    note = {"kind": type(model).__name__, "fitted": fitted, "header": header}
+    return note, {prefix + name: array for name, array in arrays.items()}
+
+
+def rebuild(note: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], prefix: str) -> Any:
+    """The estimator that :func:`embed` was given; errors as of a file of its own."""
+    kind = _KINDS.get(note["kind"])
+    if kind is None or not issubclass(kind, SavedModel):
+        raise ValueError(f"unknown estimator {note['kind']!r:.80}")
+    if note["fitted"]:
+        own = {
+            name[len(prefix) :]: part for name, part in arrays.items() if name.startswith(prefix)
+        }
+        return kind._from_document(storage.Document(kind.__name__, note["header"], own))
+    model = kind._with_parameters(note["header"]["parameters"])
+    model._check_parameters()
+    return model
 
 
 def load(path: str | os.PathLike[str]) -> Any:

@@ -257,6 +257,7 @@ class _AVM(KernelEstimator):
     def _run(self, rows: Rows, targets: Any, weights: Any) -> None:
         if self.delta_ is None:
             self.delta_ = suggested_delta(rows)
+            self._forget_plan()
         super()._run(rows, targets, weights)
         if self.n_forced_ and not self._warned:
             self._warned = True

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,18 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.lines)
+
+
+def slice_rows(matrix: Any, start: int, stop: int) -> Any:
+    """Rows of an array or a CSR matrix, without a copy."""
+    if isinstance(matrix, np.ndarray):
+        return matrix[start:stop]
+    first, last = matrix.indptr[start], matrix.indptr[stop]
+    rows = csr_array((stop - start, matrix.shape[1]), dtype=matrix.dtype)
+    # Set one by one: the constructor would copy parts that are small beside the whole.
+    rows.data, rows.indices = matrix.data[first:last], matrix.indices[first:last]
+    rows.indptr = matrix.indptr[start : stop + 1] - first
+    return rows
 
 
 class Source(Protocol):

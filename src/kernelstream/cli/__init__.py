@@ -1,0 +1,18 @@
+"""The command line: ``kernelstream learn``, ``predict``, ``evaluate``, ``inspect`` and more."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the tool; what the user can put right is one line on standard error, exit code 2."""
+    try:
+        from kernelstream.cli.app import run
+    except ModuleNotFoundError as error:
+        print(
+            f"kernelstream: the command line needs {error.name}; pip install 'kernelstream[cli]'",
+            file=sys.stderr,
+        )
+        sys.exit(2)
+    run()

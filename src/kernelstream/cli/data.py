@@ -1,0 +1,198 @@
+"""``kernelstream datasets``: list, generate and convert streams."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from kernelstream.cli.errors import UserError
+from kernelstream.streams import (
+    list_datasets,
+    make_drifting_market,
+    make_multidist,
+    make_regression_outliers,
+    open_stream,
+)
+from kernelstream.streams.batch import Text
+
+#: Rows generated or converted at a time.
+_ROWS = 100_000
+
+
+def _multidist(rows: int, seed: int) -> dict[str, Any]:
+    X, y = make_multidist(rows, random_state=seed)
+    return {"x": X[:, 0], "y": X[:, 1], "label": y}
+
+
+def _outliers(rows: int, seed: int) -> dict[str, Any]:
+    X, y = make_regression_outliers(rows, random_state=seed)
+    return {"x": X[:, 0], "y": y}
+
+
+def _market(rows: int, seed: int) -> dict[str, Any]:
+    return make_drifting_market(rows, random_state=seed)
+
+
+GENERATORS: dict[str, tuple[Callable[[int, int], dict[str, Any]], str, str]] = {
+    "multidist": (_multidist, "label", "five classes, mixtures of Gaussians in the plane (POLK)"),
+    "outliers": (_outliers, "y", "a curve with noise and outliers (COLK)"),
+    "market": (_market, "direction", "a drifting electricity market: dates, categories, gaps"),
+}
+
+
+def list_all(
+    folder: Annotated[
+        Optional[Path],
+        typer.Option(help="A folder of .npz files; by default $KERNELSTREAM_DATA."),
+    ] = None,
+) -> None:
+    """What can be generated, and the data sets of a folder."""
+    table = Table("name", "target", "what it is")
+    for name, (_, target, text) in GENERATORS.items():
+        table.add_row(name, target, f"generated: {text}")
+    with contextlib.suppress(FileNotFoundError):
+        for name in list_datasets(folder):
+            table.add_row(name, "target", "stored")
+    Console().print(table)
+
+
+def generate(
+    name: Annotated[str, typer.Argument(help=f"One of: {', '.join(GENERATORS)}.")],
+    out: Annotated[str, typer.Option(help="A .csv, .parquet or .npz file; - is standard output.")],
+    rows: Annotated[int, typer.Option(min=1, help="How many rows.")] = 10_000,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed, the same rows.")] = 0,
+) -> None:
+    """Write a generated stream."""
+    if name not in GENERATORS:
+        raise UserError(f"no generator {name!r}", f"use one of: {', '.join(GENERATORS)}")
+    columns = GENERATORS[name][0](rows, seed)
+    _write_table(out, iter([columns]), GENERATORS[name][1])
+
+
+def convert(
+    source: Annotated[str, typer.Argument(help="A file in any format that learn reads.")],
+    out: Annotated[str, typer.Option(help="A .csv, .parquet, .npz or .libsvm file.")],
+    target: Annotated[
+        str, typer.Option(help="The target column; .npz and .libsvm need to know it.")
+    ] = "target",
+    format: Annotated[Optional[str], typer.Option(help="The source's format.")] = None,
+) -> None:
+    """Write a stream in another format."""
+    rows = open_stream(source, format=format, batch_rows=_ROWS)
+    with contextlib.closing(rows):
+        if out.endswith((".libsvm", ".svm")):
+            _write_libsvm(out, rows, target)
+        else:
+            _write_table(out, (_table(batch) for batch in rows), target)
+
+
+def _table(batch: Any) -> dict[str, Any]:
+    """A batch as plain columns; features without names become f0, f1, ..."""
+    columns: dict[str, Any] = {}
+    if batch.matrix is not None:
+        dense = batch.matrix if isinstance(batch.matrix, np.ndarray) else batch.matrix.toarray()
+        columns = {f"f{j}": dense[:, j] for j in range(dense.shape[1])}
+    for name, column in batch.columns.items():
+        if isinstance(column, Text):
+            values = np.array([*column.values, None], dtype=object)
+            columns[name] = values[column.codes]
+        else:
+            columns[name] = column
+    return columns
+
+
+def _write_table(out: str, tables: Iterator[dict[str, Any]], target: str) -> None:
+    """Write columns batch by batch; the suffix chooses the format."""
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    from kernelstream.storage import replacing
+
+    if out.endswith(".npz"):
+        _write_npz(out, tables, target)
+        return
+    if out != "-" and not out.endswith((".csv", ".tsv", ".parquet")):
+        raise UserError(f"{out} has a suffix that cannot be written",
+                        "use .csv, .tsv, .parquet, .npz or .libsvm")  # fmt: skip
+    with contextlib.ExitStack() as stack:
+        if out == "-":
+            place: Any = sys.stdout.buffer
+        else:
+            place = stack.enter_context(replacing(Path(out)))
+        writer: Any = None
+        for columns in tables:
+            table = pa.table({name: _arrow(column) for name, column in columns.items()})
+            if writer is None and out.endswith(".parquet"):
+                writer = stack.enter_context(pyarrow.parquet.ParquetWriter(place, table.schema))
+            elif writer is None:
+                options = pyarrow.csv.WriteOptions(delimiter="\t" if out.endswith(".tsv") else ",",
+                                                   quoting_style="needed")  # fmt: skip
+                writer = stack.enter_context(
+                    pyarrow.csv.CSVWriter(place, table.schema, write_options=options)
+                )
+            writer.write_table(table.cast(writer.schema) if hasattr(writer, "schema") else table)
+
+
+def _arrow(column: Any) -> Any:
+    import pyarrow as pa
+
+    array = np.asarray(column)
+    if array.dtype.kind == "f":
+        whole = np.isnan(array) | (array == np.rint(array))
+        if whole.all() and np.abs(np.nan_to_num(array)).max(initial=0.0) < 2.0**53:
+            return pa.array(np.nan_to_num(array).astype(np.int64), mask=np.isnan(array))
+        return pa.array(array, mask=np.isnan(array))
+    return pa.array(array.tolist() if array.dtype.kind == "O" else array)
+
+
+def _write_npz(out: str, tables: Iterator[dict[str, Any]], target: str) -> None:
+    parts = list(tables)  # the format holds whole arrays
+    names = [name for name in parts[0] if name != target]
+    if target not in parts[0]:
+        raise UserError(f"there is no column {target!r}", f"--target is one of: {', '.join(names)}")
+    whole = {name: np.concatenate([np.asarray(part[name]) for part in parts]) for name in parts[0]}
+    unfit = [name for name in names if whole[name].dtype.kind not in "biuf"]
+    if unfit:
+        raise UserError(
+            f"column {unfit[0]!r} does not hold numbers", "write .csv or .parquet instead"
+        )
+    y = whole[target]
+    if y.dtype.kind == "O":
+        y = y.astype(str)
+    from kernelstream.storage import replacing
+
+    with replacing(Path(out)) as place:
+        np.savez_compressed(place, X=np.column_stack([whole[name] for name in names]), y=y)
+
+
+def _write_libsvm(out: str, rows: Any, target: str) -> None:
+    from sklearn.datasets import dump_svmlight_file
+
+    from kernelstream.storage import replacing
+
+    with replacing(Path(out)) as place:
+        for batch in rows:
+            y = batch.columns.get(target)
+            if y is None or isinstance(y, Text):
+                raise UserError(f"LIBSVM text needs a target of numbers, {target!r} is none",
+                                "name it with --target, or write .csv instead")  # fmt: skip
+            if batch.matrix is not None:
+                X = batch.matrix
+            else:
+                names = [name for name in batch.columns if name != target]
+                unfit = [name for name in names if isinstance(batch.columns[name], Text)]
+                if unfit:
+                    raise UserError(
+                        f"column {unfit[0]!r} does not hold numbers", "write .csv instead"
+                    )
+                X = np.column_stack([batch.columns[name] for name in names])
+            dump_svmlight_file(X, y, place, zero_based=False)

@@ -1,0 +1,410 @@
+"""``kernelstream learn``."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import inspect
+import json
+import shlex
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from kernelstream._version import __version__
+from kernelstream.cli.display import Display, size
+from kernelstream.cli.errors import UserError
+from kernelstream.cli.methods import METHODS, method_options, option
+from kernelstream.cli.running import Plan, Run, Stop, checkpoint_file
+from kernelstream.storage import replace_file
+
+_STREAM = "What is learned"
+_RUN = "The run"
+_ROWS = "How rows are read and prepared"
+_METHOD = "Method options (each method's own default where not given)"
+
+
+def learn(
+    file: Annotated[
+        str, typer.Argument(help="CSV, TSV, LIBSVM, Parquet, Arrow or .npz; - is standard input.")
+    ],
+    target: Annotated[
+        str, typer.Option(help="The column to predict.", rich_help_panel=_STREAM)
+    ] = "target",
+    method: Annotated[
+        str,
+        typer.Option("--model", help=f"The method: {', '.join(METHODS)}.", rich_help_panel=_STREAM),
+    ] = "polk",
+    task: Annotated[
+        Optional[str],
+        typer.Option(
+            help="classification or regression; by default what the target's first rows suggest.",
+            rich_help_panel=_STREAM,
+        ),
+    ] = None,
+    drop: Annotated[
+        Optional[list[str]],
+        typer.Option(help="A column to leave out; may be repeated.", rich_help_panel=_STREAM),
+    ] = None,
+    out: Annotated[
+        Optional[Path], typer.Option(help="Where to write the model.", rich_help_panel=_RUN)
+    ] = None,
+    report: Annotated[
+        Optional[Path],
+        typer.Option(help="Where to write the report, one HTML file.", rich_help_panel=_RUN),
+    ] = None,
+    trace: Annotated[
+        Optional[Path],
+        typer.Option(help="Where to write the metrics over time, as CSV.", rich_help_panel=_RUN),
+    ] = None,
+    checkpoint: Annotated[
+        Optional[Path],
+        typer.Option(help="A folder for checkpoints: the run can go on.", rich_help_panel=_RUN),
+    ] = None,
+    checkpoint_seconds: Annotated[
+        float, typer.Option(help="Seconds between two checkpoints.", rich_help_panel=_RUN)
+    ] = 30.0,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume", help="Go on from the checkpoint, if there is one.", rich_help_panel=_RUN
+        ),
+    ] = False,
+    metrics: Annotated[
+        Optional[str],
+        typer.Option(
+            help="Metrics, comma-separated: accuracy, error, balanced_accuracy, kappa, f1, "
+            "log_loss, auc, mae, rmse, r2.",
+            rich_help_panel=_RUN,
+        ),
+    ] = None,
+    every: Annotated[
+        int, typer.Option(help="Samples between two records.", rich_help_panel=_RUN)
+    ] = 1000,
+    window: Annotated[
+        int, typer.Option(help="Samples of the windowed metrics.", rich_help_panel=_RUN)
+    ] = 1000,
+    lag: Annotated[
+        int, typer.Option(help="Labels come this many samples late.", rich_help_panel=_RUN)
+    ] = 0,
+    on_bad: Annotated[
+        str,
+        typer.Option(
+            help="Rows that do not fit: raise, skip or quarantine.", rich_help_panel=_ROWS
+        ),
+    ] = "raise",
+    quarantine: Annotated[
+        Optional[Path],
+        typer.Option(help="Where --on-bad quarantine puts them.", rich_help_panel=_ROWS),
+    ] = None,
+    warm_up: Annotated[
+        int,
+        typer.Option(help="Rows after which standardising is frozen.", rich_help_panel=_ROWS),
+    ] = 1000,
+    buckets: Annotated[
+        int, typer.Option(help="Hashed features for text columns.", rich_help_panel=_ROWS)
+    ] = 256,
+    standardise: Annotated[
+        bool, typer.Option(help="Standardise numbers.", rich_help_panel=_ROWS)
+    ] = True,
+    like: Annotated[
+        Optional[Path],
+        typer.Option(
+            help="Prepare rows as this model does: models to be merged need that.",
+            rich_help_panel=_ROWS,
+        ),
+    ] = None,
+    format: Annotated[
+        Optional[str],
+        typer.Option(help="The file's format, if its name does not say.", rich_help_panel=_ROWS),
+    ] = None,
+    delimiter: Annotated[
+        Optional[str], typer.Option(help="Between fields of text.", rich_help_panel=_ROWS)
+    ] = None,
+    header: Annotated[
+        bool, typer.Option(help="The first line names the columns.", rich_help_panel=_ROWS)
+    ] = True,
+    n_features: Annotated[
+        Optional[int],
+        typer.Option(help="Width of LIBSVM rows from standard input.", rich_help_panel=_ROWS),
+    ] = None,
+    batch_rows: Annotated[
+        int, typer.Option(help="Rows read at a time.", rich_help_panel=_ROWS)
+    ] = 8192,
+    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No live display.")] = False,
+    **parameters: Any,
+) -> None:
+    """Learn from a stream: every row is predicted first, then learned from."""
+    plan = Plan(
+        file=file,
+        target=target,
+        method=method,
+        task=_checked(task, ("classification", "regression"), "--task"),
+        parameters=parameters,
+        metrics=None if metrics is None else [name.strip() for name in metrics.split(",")],
+        every=every,
+        window=window,
+        lag=lag,
+        drop=drop or [],
+        warm_up=warm_up,
+        buckets=buckets,
+        standardise=standardise,
+        batch_rows=batch_rows,
+        on_bad=_checked(on_bad, ("raise", "skip", "quarantine"), "--on-bad") or "raise",
+        quarantine=None if quarantine is None else str(quarantine),
+        format=format,
+        delimiter=delimiter,
+        header=header,
+        n_features=n_features,
+        like=None if like is None else str(like),
+    )
+    for place in (out, report, trace):
+        if place is not None and not place.absolute().parent.is_dir():
+            raise UserError(f"there is no folder {place.absolute().parent}", "make it first")
+    if resume and checkpoint is None:
+        raise UserError("--resume needs a checkpoint", "add --checkpoint FOLDER")
+    console = Console(stderr=True)
+    outcome = _learn(plan, out, checkpoint, checkpoint_seconds, resume, console, quiet)
+    run = outcome.run
+    summary = _summary(outcome)
+    if trace is not None and len(run.score.trace):
+        replace_file(trace, run.score.trace.frame.to_csv(index=False).encode())
+    if report is not None and len(run.score.trace):
+        _write_report(report, outcome, summary)
+    if as_json:
+        print(json.dumps({**summary, "out": _text(out), "report": _text(report)}))
+    else:
+        _print_summary(outcome, summary, out, report)
+    if outcome.stopped is not None:
+        raise typer.Exit(128 + outcome.stopped)
+
+
+class _Outcome:
+    """How a run ended."""
+
+    def __init__(self, run: Run, stopped: int | None, seconds: float, display: float) -> None:
+        self.run = run
+        self.stopped = stopped  # the signal, if one ended it
+        self.seconds = seconds
+        self.display = display  # seconds spent on the live display
+
+
+def _learn(
+    plan: Plan,
+    out: Path | None,
+    folder: Path | None,
+    pause: float,
+    resume: bool,
+    console: Console,
+    quiet: bool,
+) -> _Outcome:
+    path = None if folder is None else checkpoint_file(folder)
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    stop = Stop()
+    with stop.listening():
+        first = None
+        if path is not None and path.exists():
+            if not resume:
+                raise UserError(
+                    f"{folder} holds a checkpoint already", "go on with --resume, or delete it"
+                )
+            run = Run.resume(plan, path)
+        else:
+            run, first = Run.begin(plan)
+        with (
+            console.status("compiling, once per machine ...")
+            if not quiet
+            else contextlib.nullcontext()
+        ):
+            run.compile()
+        start = saved = time.perf_counter()
+        with contextlib.closing(run.source), Display(console, run, quiet) as display:
+            if first is not None:
+                run.advance(first)
+            while not stop:
+                batch = next(run.source, None)
+                if batch is None:
+                    break
+                run.advance(batch)
+                display.update()
+                if path is not None and time.perf_counter() - saved >= pause:
+                    run.save_checkpoint(path)
+                    saved = time.perf_counter()
+            if path is not None:
+                run.save_checkpoint(path)  # before finishing: a longer file could go on here
+        cost = display.cost
+        if not stop:
+            run.finish()
+        if out is not None:
+            run.model.save(out)
+    return _Outcome(run, stop.signal, time.perf_counter() - start, cost)
+
+
+def _summary(outcome: _Outcome) -> dict[str, Any]:
+    run = outcome.run
+    estimator = run.model.estimator
+    numbers: dict[str, Any] = {}
+    if len(run.score.trace):
+        numbers = {
+            name: (None if value != value else value)
+            for name, value in run.score.trace.summary().items()
+        }
+    return {
+        **numbers,
+        "samples": run.score.samples,
+        "task": run.model.task,
+        "points": getattr(estimator, "model_order_", 0),
+        "bytes": getattr(estimator, "nbytes_", 0),
+        "unlabelled": run.model.unlabelled_,
+        "bad_rows": run.source.bad.count,
+        "wall_seconds": outcome.seconds,
+        "display_seconds": outcome.display,
+        "stopped_by": None if outcome.stopped is None else signal.Signals(outcome.stopped).name,
+    }
+
+
+def _print_summary(
+    outcome: _Outcome, summary: dict[str, Any], out: Path | None, report: Path | None
+) -> None:
+    console = Console()
+    run = outcome.run
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", justify="right")
+    table.add_column()
+    table.add_row("samples", f"{summary['samples']:,}")
+    for name in run.score.trace.metrics if len(run.score.trace) else ():
+        overall, recent = summary[name], summary[f"{name}_window"]
+        table.add_row(
+            name, f"{_number(overall)}   [dim]last {run.plan.window}: {_number(recent)}[/]"
+        )
+    if len(run.score.trace):
+        name = run.score.trace.metrics[0]
+        table.add_row(
+            "baselines",
+            f"no change {_number(summary['no_change'])}, "
+            f"majority or mean {_number(summary['majority'])}   [dim]{name}[/]",
+        )
+        each = summary["microseconds_per_sample"]
+        rate = f"{1e6 / max(each, 1e-9):,.0f} per second, reading not included"
+        table.add_row("speed", f"{each:.2f} us per sample   [dim]{rate}[/]")
+    table.add_row("points", f"{summary['points']:,}   [dim]{size(summary['bytes'])}[/]")
+    for note in _notes(run):
+        table.add_row("note", f"[yellow]{note}[/]")
+    if out is not None:
+        table.add_row("model", str(out))
+    if report is not None:
+        table.add_row("report", str(report))
+    console.print(table, soft_wrap=True)
+    if outcome.stopped is not None:
+        console.print(_how_to_go_on(outcome), soft_wrap=True, markup=False)
+
+
+def _how_to_go_on(outcome: _Outcome) -> str:
+    name = signal.Signals(outcome.stopped or 0).name
+    if "--checkpoint" not in " ".join(sys.argv):
+        return f"Stopped by {name}. With --checkpoint FOLDER the run could have gone on later."
+    words = [word for word in sys.argv[1:] if word != "--resume"]
+    return f"Stopped by {name}. Go on with: kernelstream {shlex.join(words)} --resume"
+
+
+def _notes(run: Run) -> list[str]:
+    notes = _row_notes(run)
+    forced = getattr(run.model.estimator, "n_forced_", 0)
+    if forced:
+        notes.append(
+            f"the cap on points or bytes forced {forced:,} removals beyond the error budget"
+        )
+    return notes
+
+
+def _row_notes(run: Run) -> list[str]:
+    notes = []
+    if run.model.unlabelled_:
+        notes.append(f"{run.model.unlabelled_:,} rows had no target: not learned")
+    bad = run.source.bad
+    if bad.count:
+        line, reason = bad.first[0]
+        refused = f"{bad.count:,} rows refused ({run.plan.on_bad})"
+        notes.append(f"{refused}, the first on line {line}: {reason}")
+    return notes
+
+
+def _write_report(path: Path, outcome: _Outcome, summary: dict[str, Any]) -> None:
+    from kernelstream.report import write_report
+
+    run = outcome.run
+    parameters = {k: v for k, v in run.plan.parameters.items() if v is not None}
+    data = "standard input" if run.plan.file == "-" else Path(run.plan.file).name
+    facts = {
+        "command": "kernelstream " + shlex.join(sys.argv[1:]),
+        "data": data if run.plan.file == "-" else run.plan.file,
+        "target": run.plan.target,
+        "task": run.model.task,
+        "method": run.plan.method,
+        "parameters": ", ".join(f"{k}={v}" for k, v in parameters.items()) or "defaults",
+        "kernel": repr(getattr(run.model.model, "kernel_", "")),
+        "samples": f"{summary['samples']:,}",
+        "wall time": f"{outcome.seconds:.1f} s",
+        "version": __version__,
+        "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+    }
+    if outcome.stopped is not None:
+        facts["stopped by"] = summary["stopped_by"]
+    write_report(
+        path,
+        title=f"{run.plan.target} from {data}",
+        facts={name: value for name, value in facts.items() if value},
+        trace=run.score.trace,
+        model=run.model.model,
+        feature_names=run.model.preparation.feature_names_out,
+        target=run.plan.target,
+        sample=run.sample,
+        notes=_row_notes(run),  # the report tells of forced removals by itself
+    )
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}" if abs(value) >= 10 else f"{value:.4f}"
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)
+
+
+def _checked(value: str | None, accepted: tuple[str, ...], name: str) -> str | None:
+    if value is not None and value not in accepted:
+        raise UserError(f"{name} {value} is not known", f"use one of: {', '.join(accepted)}")
+    return value
+
+
+def _with_method_options(command: Any) -> None:
+    """Put every method's parameters into the signature, which is what typer reads."""
+    signature = inspect.signature(command, eval_str=True)
+    kept = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    added = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[
+                Optional[str],
+                typer.Option(option(name), help=text, rich_help_panel=_METHOD, metavar="VALUE"),
+            ],
+        )
+        for name, text in method_options().items()
+    ]
+    command.__signature__ = signature.replace(parameters=[*kept, *added])
+    command.__annotations__ = {
+        parameter.name: parameter.annotation for parameter in [*kept, *added]
+    }
+
+
+_with_method_options(learn)

@@ -1,0 +1,183 @@
+"""``kernelstream inspect``, ``merge`` and ``compress``: model files themselves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from kernelstream import models
+from kernelstream.cli.display import size
+from kernelstream.cli.errors import UserError
+from kernelstream.cli.predict import ModelFile, load_stream_model
+from kernelstream.evaluation.prequential import DEFAULT_METRICS
+from kernelstream.pipeline import StreamModel
+
+Out = Annotated[Path, typer.Option(help="Where to write the resulting model.")]
+Error = Annotated[
+    Optional[float], typer.Option(help="The error in the RKHS norm that may be made.")
+]
+MaxPoints = Annotated[Optional[int], typer.Option(help="Points that may remain.")]
+AsJson = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
+
+
+def inspect(
+    model: ModelFile,
+    points: Annotated[int, typer.Option(help="Most influential points to list.")] = 10,
+    report: Annotated[
+        Optional[Path], typer.Option(help="Also as an HTML page, with a picture of the model.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """What a model file holds: kernel, points, weights, error spent, and which inputs matter."""
+    learned = load_stream_model(model)
+    estimator = learned.model
+    names = learned.preparation.feature_names_out
+    facts: dict[str, Any] = {
+        "file": str(model),
+        "target": learned.target,
+        "task": learned.task,
+        "method": type(estimator).__name__,
+        "kernel": repr(estimator.kernel_),
+        "classes": learned.classes_.tolist() if learned.task == "classification" else None,
+        "inputs": [name for name in learned.preparation.schema if name not in
+                   learned.preparation.ignore] or f"{learned.preparation.matrix_width} features",
+        "features": len(names),
+        "samples": estimator.n_seen_,
+        "points": estimator.model_order_,
+        "bytes": estimator.nbytes_,
+        "error_spent": estimator.error_spent_,
+        "forced_removals": estimator.n_forced_,
+        "parameters": {k: v for k, v in estimator.get_params().items() if _plain(v)},
+    }  # fmt: skip
+    table = influential_points(estimator, names, points)
+    if report is not None:
+        _write_page(report, learned, facts)
+    if as_json:
+        print(json.dumps({**facts, "influential": table}))
+        return
+    console = Console()
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", justify="right")
+    grid.add_column(overflow="fold")
+    for name, value in facts.items():
+        if name == "bytes":
+            value = size(float(value))
+        elif isinstance(value, dict):
+            value = ", ".join(f"{k}={v}" for k, v in value.items())
+        elif isinstance(value, list):
+            value = ", ".join(map(str, value))
+        if value is not None:
+            grid.add_row(name.replace("_", " "), str(value), style=None)
+    console.print(grid)
+    listing = Table("weight", "votes for", "largest inputs (standardised)", title_justify="left",
+                    title=f"The {len(table)} most influential points")  # fmt: skip
+    for row in table:
+        inputs = ", ".join(f"{k} {v:+.2f}" for k, v in row["inputs"].items())
+        listing.add_row(f"{row['weight']:.4g}", str(row["votes_for"]), inputs)
+    console.print(listing)
+
+
+def influential_points(estimator: Any, names: Any, most: int) -> list[dict[str, Any]]:
+    """The stored points with the largest weights, and what is large in them."""
+    weights = estimator.dual_coef_  # (outputs, M)
+    order = np.argsort(-np.linalg.norm(weights, axis=0))[:most]
+    rows = []
+    for j in order:
+        column = weights[:, j]
+        if hasattr(estimator, "classes_"):
+            known = estimator.classes_
+            place = int(column[0] > 0) if len(column) == 1 else int(np.argmax(column))
+            vote = known[min(place, len(known) - 1)].item()
+        else:
+            vote = "higher" if column[0] > 0 else "lower"
+        point = estimator.dictionary_[j]
+        largest = np.argsort(-np.abs(point))[:5]
+        rows.append({
+            "weight": float(np.linalg.norm(column)),
+            "votes_for": vote,
+            "inputs": {str(names[f]): float(point[f]) for f in largest if point[f] != 0.0},
+        })  # fmt: skip
+    return rows
+
+
+def merge(
+    files: Annotated[list[Path], typer.Argument(help="Models to be merged.")],
+    out: Out,
+    error: Error = None,
+    max_points: MaxPoints = None,
+    as_json: AsJson = False,
+) -> None:
+    """The mean function of several models, compressed: one model for all of them.
+
+    Their rows must be prepared alike: learn the later ones with --like FIRST.
+    """
+    learned = [load_stream_model(path) for path in files]
+    first = learned[0]
+    for path, other in zip(files, learned, strict=True):
+        if other.target != first.target or other.task != first.task:
+            raise UserError(f"{path} predicts another target than {files[0]}", "merge like models")
+        if not other.preparation.same_as(first.preparation):
+            raise UserError(
+                f"{path} prepares its rows in another way than {files[0]}",
+                f"learn it with --like {files[0]}",
+            )
+    _write(first, [model.model for model in learned], out, error, max_points, as_json)
+
+
+def compress(
+    model: ModelFile,
+    out: Out,
+    error: Error = None,
+    max_points: MaxPoints = None,
+    as_json: AsJson = False,
+) -> None:
+    """The same model with fewer points, and what that costs."""
+    if error is None and max_points is None:
+        raise UserError("how far?", "give --max-points N or --error E")
+    learned = load_stream_model(model)
+    _write(learned, [learned.model], out, error, max_points, as_json)
+
+
+def _write(
+    first: StreamModel,
+    estimators: list[Any],
+    out: Path,
+    error: float | None,
+    max_points: int | None,
+    as_json: bool,
+) -> None:
+    before = sum(estimator.model_order_ for estimator in estimators)
+    merged = models.merge(estimators, error=error, max_points=max_points)
+    first.with_model(merged).save(out)
+    spent = merged.error_spent_ - sum(estimator.error_spent_ for estimator in estimators)
+    if as_json:
+        print(json.dumps({"points_before": before, "points": merged.model_order_,
+                          "error": spent, "out": str(out)}))  # fmt: skip
+    else:
+        print(f"{before:,} points became {merged.model_order_:,}, "
+              f"at a distance of {spent:.4g} in the RKHS: {out}")  # fmt: skip
+
+
+def _write_page(path: Path, learned: StreamModel, facts: dict[str, Any]) -> None:
+    from kernelstream.evaluation import Trace
+    from kernelstream.report import write_report
+
+    write_report(
+        path,
+        title=f"A model of {learned.target}",
+        facts={k: str(v) for k, v in facts.items() if v is not None},
+        trace=Trace(DEFAULT_METRICS[learned.task == "classification"], 1),
+        model=learned.model,
+        feature_names=learned.preparation.feature_names_out,
+        target=learned.target,
+    )
+
+
+def _plain(value: Any) -> bool:
+    return value is None or isinstance(value, str | int | float)

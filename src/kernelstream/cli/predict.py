@@ -1,0 +1,171 @@
+"""``kernelstream predict`` and ``kernelstream evaluate``: a trained model on raw rows."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Annotated, Any, Optional
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from kernelstream.cli.errors import UserError
+from kernelstream.evaluation.metrics import ClassMetrics, NumberMetrics, check_names
+from kernelstream.evaluation.prequential import DEFAULT_METRICS
+from kernelstream.pipeline import StreamModel
+from kernelstream.storage import replacing
+from kernelstream.streams import open_stream
+from kernelstream.streams.batch import Source
+
+ModelFile = Annotated[Path, typer.Argument(help="A model written by learn, merge or compress.")]
+DataFile = Annotated[str, typer.Argument(help="Raw rows as learned from; - is standard input.")]
+OnBad = Annotated[str, typer.Option(help="Rows that do not fit: raise or skip.")]
+Format = Annotated[Optional[str], typer.Option(help="The file's format, if its name is silent.")]
+Delimiter = Annotated[Optional[str], typer.Option(help="Between fields of text.")]
+
+
+def predict(
+    model: ModelFile,
+    file: DataFile,
+    out: Annotated[
+        Optional[Path], typer.Option(help="A CSV file; by default standard output.")
+    ] = None,
+    scores: Annotated[
+        bool,
+        typer.Option(
+            "--scores", help="Also probabilities, or decision values where there are none."
+        ),
+    ] = False,
+    on_bad: OnBad = "raise",
+    format: Format = None,
+    delimiter: Delimiter = None,
+) -> None:
+    """Predict raw rows, one line of CSV for each: where it came from and what is predicted."""
+    learned = load_stream_model(model)
+    with contextlib.closing(open_rows(learned, file, on_bad, format, delimiter)) as source:
+        with _output(out) as stream:
+            writer = csv.writer(stream, lineterminator="\n")
+            writer.writerow(["line", f"predicted_{learned.target}", *_score_names(learned, scores)])
+            for batch in source:
+                columns = [batch.lines.tolist(), learned.predict(batch).tolist()]
+                if scores:
+                    columns.extend(_scores(learned, batch).T.tolist())
+                writer.writerows(zip(*columns, strict=True))
+        _warn_of_bad_rows(source)
+
+
+def evaluate(
+    model: ModelFile,
+    file: DataFile,
+    metrics: Annotated[Optional[str], typer.Option(help="Metrics, comma-separated.")] = None,
+    on_bad: OnBad = "raise",
+    format: Format = None,
+    delimiter: Delimiter = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
+) -> None:
+    """Measure a trained model on labelled rows, without learning from them."""
+    learned = load_stream_model(model)
+    classification = learned.task == "classification"
+    names = DEFAULT_METRICS[classification] if metrics is None else tuple(metrics.split(","))
+    names = check_names([name.strip() for name in names], classification)
+    unfit = {"log_loss", "auc"} & set(names)
+    if unfit:
+        raise UserError(f"{unfit.pop()} is measured while learning only", "use learn --metrics")
+    score: Any = (ClassMetrics if classification else NumberMetrics)(names, window=1, fading=0.5)
+    source = open_rows(learned, file, on_bad, format, delimiter, labelled=True)
+    rows = skipped = 0
+    with contextlib.closing(source):
+        for batch in source:
+            targets, known = learned.targets_of(batch)
+            score.update(targets[known], learned.predict(batch)[known])
+            rows, skipped = rows + int(known.sum()), skipped + int((~known).sum())
+        _warn_of_bad_rows(source)
+    if not rows:
+        raise UserError(f"no row of {file} has a value of {learned.target!r}", "nothing to measure")
+    values = score.values()
+    result = {"rows": rows, "unlabelled": skipped, **{name: values[name] for name in names}}
+    if as_json:
+        print(json.dumps({k: None if v != v else v for k, v in result.items()}))
+        return
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", justify="right")
+    table.add_column()
+    for name, value in result.items():
+        table.add_row(name, f"{value:,}" if isinstance(value, int) else f"{value:.4f}")
+    Console().print(table)
+
+
+def load_stream_model(path: Path) -> StreamModel:
+    """A model for raw rows."""
+    if not path.exists():
+        raise UserError(f"there is no file {path}", "name a model written by kernelstream learn")
+    return StreamModel.load(path)
+
+
+def open_rows(
+    model: StreamModel,
+    file: str,
+    on_bad: str,
+    format: str | None,
+    delimiter: str | None,
+    labelled: bool = False,
+) -> Source:
+    """Rows read as the model's columns were when it learned."""
+    width = model.preparation.matrix_width
+    return open_stream(
+        file,
+        target=model.target if labelled else None,
+        on_bad=on_bad,
+        format=format,
+        delimiter=delimiter,
+        schema=model.preparation.schema if model.preparation.schema else None,
+        n_features=width,
+    )
+
+
+@contextlib.contextmanager
+def _output(path: Path | None) -> Iterator[IO[str]]:
+    if path is None:
+        yield sys.stdout
+        sys.stdout.flush()
+        return
+    with replacing(path) as raw:
+        text = io.TextIOWrapper(raw, encoding="utf-8", newline="", write_through=False)
+        yield text
+        text.flush()
+        text.detach()
+
+
+def _score_names(model: StreamModel, wanted: bool) -> list[str]:
+    if not wanted:
+        return []
+    if model.task == "regression":
+        raise UserError("--scores is for classes", "leave it out")
+    if hasattr(model, "predict_proba"):
+        return [f"probability_{label}" for label in model.classes_]
+    if len(model.classes_) <= 2:
+        return ["decision"]
+    return [f"decision_{label}" for label in model.classes_]
+
+
+def _scores(model: StreamModel, batch: Any) -> np.ndarray:
+    values = (
+        model.predict_proba(batch)
+        if hasattr(model, "predict_proba")
+        else model.decision_function(batch)
+    )
+    return values.reshape(len(batch), -1)
+
+
+def _warn_of_bad_rows(source: Source) -> None:
+    if source.bad.count:
+        line, reason = source.bad.first[0]
+        text = f"{source.bad.count:,} rows refused, the first on line {line}: {reason}"
+        print(f"kernelstream: {text}", file=sys.stderr)

@@ -1,0 +1,231 @@
+"""A run over a stream: predict, learn, and stop or go on at any moment."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn.base import clone
+
+from kernelstream import storage
+from kernelstream.cli.errors import UserError
+from kernelstream.cli.methods import make_estimator
+from kernelstream.evaluation import Prequential
+from kernelstream.pipeline import StreamModel, guess_task
+from kernelstream.preparation import Preparation
+from kernelstream.streams import open_stream
+from kernelstream.streams.batch import Batch, Source
+
+#: Rows kept for the pictures of the report.
+SAMPLE_ROWS = 500
+
+_KIND = "Checkpoint"
+
+
+class Plan(NamedTuple):
+    """Everything that decides what a run comes to; a checkpoint goes on only with the same."""
+
+    file: str
+    target: str
+    method: str
+    task: str | None  # None: what the target's first rows suggest
+    parameters: dict[str, str | None]
+    metrics: list[str] | None
+    every: int
+    window: int
+    lag: int
+    drop: list[str]
+    warm_up: int
+    buckets: int
+    standardise: bool
+    batch_rows: int
+    on_bad: str
+    quarantine: str | None
+    format: str | None
+    delimiter: str | None
+    header: bool
+    n_features: int | None
+    like: str | None  # a model file whose preparation is taken over
+
+    def differences(self, other: dict[str, Any]) -> list[str]:
+        """The settings in which another plan, from a file, differs."""
+        mine = self._asdict()
+        # None and "not given" are the same: a newer version may know more parameters.
+        for plan in (mine, other):
+            parameters = plan.get("parameters") or {}
+            plan["parameters"] = {k: v for k, v in parameters.items() if v is not None}
+        return [name for name in mine if mine[name] != other.get(name)]
+
+
+class Run:
+    """A model on its way through a stream."""
+
+    def __init__(self, plan: Plan, source: Source, model: StreamModel, score: Prequential) -> None:
+        self.plan = plan
+        self.source = source
+        self.model = model
+        self.score = score
+        self.sample: Any = None  # the last rows prepared and their targets, for pictures
+
+    @classmethod
+    def begin(cls, plan: Plan) -> tuple[Self, Batch]:
+        """A run at the start of its stream, and the first batch, not learned yet."""
+        source = _open(plan)
+        batch = next(source)
+        column = batch.columns[plan.target]
+        task = plan.task or guess_task(column)
+        if plan.like is not None:
+            preparation = StreamModel.load(plan.like).preparation.frozen_copy()
+        else:
+            preparation = Preparation(
+                source.schema,
+                ignore=[plan.target, *plan.drop],
+                matrix_width=source.matrix_width,
+                warm_up=plan.warm_up,
+                buckets=plan.buckets,
+                standardise=plan.standardise,
+            ).start(batch)
+        gamma = preparation.suggested_gamma
+        estimator = make_estimator(plan.method, task, plan.parameters, gamma=gamma, random_state=0)
+        model = StreamModel(estimator, preparation, plan.target, task)
+        score = Prequential(
+            model.estimator, plan.metrics, every=plan.every, window=plan.window, lag=plan.lag
+        )
+        return cls(plan, source, model, score), batch
+
+    @classmethod
+    def resume(cls, plan: Plan, path: Path) -> Self:
+        """The run that a checkpoint holds, at the place where it was written."""
+        document = storage.read(path)
+        if document.kind != _KIND:
+            raise UserError(f"{path} is not a checkpoint", "name the folder given to --checkpoint")
+        header = document.header
+        if differ := ", ".join(plan.differences(header["plan"])):
+            raise UserError(
+                f"the checkpoint in {path.parent} was made with other settings: {differ}",
+                "give the same command, or another --checkpoint folder",
+            )
+        arrays: dict[str, dict[str, Any]] = {"model": {}, "score": {}}
+        for name, array in document.arrays.items():
+            part, _, rest = name.partition(":")
+            arrays[part][rest] = array
+        model = StreamModel._from_document(
+            storage.Document("StreamModel", header["model"], arrays["model"])
+        )
+        score = Prequential.restore(model.estimator, header["score"], arrays["score"])
+        source = _open(plan, header["position"], header["schema"])
+        return cls(plan, source, model, score)
+
+    def compile(self) -> None:
+        """Load or make the machine code now, so that the times measured are the model's."""
+        estimator = clone(self.model.model).set_params(gamma=1.0)
+        X, y = np.zeros((2, 1)), np.array([0.0, 1.0])
+        for features in (X, csr_array(X)):
+            fresh = clone(estimator).partial_fit(features, y)
+            fresh.predict_then_learn(features, y)
+            fresh.predict(features)
+
+    def save_checkpoint(self, path: Path) -> None:
+        """Everything needed to go on from here, in one file, replaced atomically."""
+        model, arrays = self.model._document()
+        named = {f"model:{name}": array for name, array in arrays.items()}
+        score, arrays = self.score.state()
+        named |= {f"score:{name}": array for name, array in arrays.items()}
+        header = {
+            "plan": self.plan._asdict(),
+            "position": self.source.position,
+            "schema": self.source.schema,
+            "model": model,
+            "score": score,
+        }
+        storage.write(path, _KIND, header, named)
+
+    def advance(self, batch: Batch) -> None:
+        """Predict the rows of a batch, then learn from them, one after the other."""
+        X, y = self.model.admit(batch)
+        if len(y):
+            self.score.update(X, y)
+            self.sample = X[-SAMPLE_ROWS:], y[-SAMPLE_ROWS:]
+
+    def finish(self) -> None:
+        """The stream is over: use what was held back."""
+        self.score.finish()
+        self.model.flush()
+
+
+def _open(plan: Plan, position: Any = None, schema: Any = None) -> Source:
+    return open_stream(
+        plan.file,
+        target=plan.target,
+        batch_rows=plan.batch_rows,
+        on_bad=plan.on_bad,
+        quarantine=plan.quarantine,
+        position=position,
+        schema=schema,
+        format=plan.format,
+        delimiter=plan.delimiter,
+        header=plan.header,
+        n_features=plan.n_features,
+    )
+
+
+def checkpoint_file(folder: Path) -> Path:
+    """The one file in a checkpoint folder."""
+    return folder / "checkpoint.ks"
+
+
+class Stop:
+    """Set by Ctrl-C or SIGTERM: finish the batch, then stop. A second Ctrl-C stops at once."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+
+    def __bool__(self) -> bool:
+        return self.signal is not None
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Within, both signals only leave a note here."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self._note) for number in _SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.signal == number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.signal = number
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def resident_bytes() -> int:
+    """Memory of this process, where the system tells (Linux); else 0."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def headline(score: Prequential) -> tuple[str, float, float]:
+    """The first metric: its name, over all samples, and over the window."""
+    name = score.trace.metrics[0]
+    if not len(score.trace):
+        return name, np.nan, np.nan
+    numbers = score.trace.summary()
+    return name, numbers[name], numbers[f"{name}_window"]

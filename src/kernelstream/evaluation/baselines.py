@@ -1,0 +1,122 @@
+"""What one gets without learning: the last label again, or the most frequent one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelstream.evaluation.metrics import METRICS, ClassMetrics, Labels, NumberMetrics
+
+Floats = NDArray[np.float64]
+
+
+class Baselines:
+    """``no_change`` and ``majority``, measured by one metric along with a model.
+
+    ``no_change`` says the last label or number that has come, ``majority`` the most frequent
+    label so far (in a tie: the one that got there first) or the mean. As for the model, the label
+    of sample t has come when sample t + ``lag`` + 1 is predicted; before the first one they say
+    nothing, and nothing is counted. A metric that needs probabilities or decision values is NaN.
+
+    Parameters
+    ----------
+    metric : str
+    labels : Labels or None
+        The classes; None for numbers.
+    window, lag : int
+    """
+
+    def __init__(self, metric: str, labels: Labels | None, *, window: int, lag: int) -> None:
+        self.metric = metric
+        self.labels = labels
+        self._scored = not METRICS[metric].needs
+        self._metrics: dict[str, Any] = {}
+        if self._scored:
+            self._metrics = {
+                name: NumberMetrics([metric], window=window, fading=None)
+                if labels is None
+                else ClassMetrics([metric], window=window, fading=None, labels=labels)
+                for name in ("no_change", "majority")
+            }
+        #: What each says from now on, known labels only: (lag + 1, 2), oldest first.
+        self._waiting = np.full((lag + 1, 2), np.nan)
+        self._counts = np.zeros(0, dtype=np.int64)  # per class so far
+        self._sum = np.zeros(2)  # how many numbers so far, and their sum
+        self._leader = np.nan
+
+    def update(self, truth: NDArray[Any]) -> None:
+        """Take in the next targets: codes of labels, or numbers."""
+        if not self._scored or not len(truth):
+            return
+        favourites = self._running_mean(truth) if self.labels is None else self._leaders(truth)
+        upcoming = np.stack([truth, favourites], axis=1)
+        said = np.concatenate([self._waiting, upcoming])
+        self._waiting = said[len(truth) :]
+        for metrics, prediction in zip(self._metrics.values(), said[: len(truth)].T, strict=True):
+            known = ~np.isnan(prediction)
+            if self.labels is None:
+                metrics.update(truth[known], prediction[known])
+            else:
+                metrics.update_codes(truth[known], prediction[known].astype(np.int64))
+
+    def _running_mean(self, truth: Floats) -> Floats:
+        series = np.stack([np.ones(len(truth)), truth], axis=1)
+        series[0] += self._sum
+        series = np.cumsum(series, axis=0)
+        self._sum = series[-1].copy()
+        return series[:, 1] / series[:, 0]  # type: ignore[no-any-return]
+
+    def _leaders(self, truth: NDArray[np.int64]) -> Floats:
+        """The most frequent class after each sample."""
+        most = self._counts.max(initial=0)
+        self._counts = np.append(
+            self._counts, np.zeros(len(self.labels or ()) - len(self._counts), dtype=np.int64)
+        )
+        order = np.argsort(truth, kind="stable")
+        groups = truth[order]
+        starts = np.searchsorted(groups, groups)
+        frequency = np.empty(len(truth), dtype=np.int64)  # of the sample's class, itself included
+        frequency[order] = np.arange(len(truth)) - starts + 1 + self._counts[groups]
+        # Whoever is more frequent than anyone before takes the lead, and keeps it until beaten.
+        record = np.maximum.accumulate(frequency)
+        takes_lead = frequency > np.concatenate([[most], np.maximum(record[:-1], most)])
+        last = np.maximum.accumulate(np.where(takes_lead, np.arange(len(truth)), -1))
+        leaders = np.where(last >= 0, truth[last], self._leader)
+        self._leader = leaders[-1]
+        self._counts += np.bincount(truth, minlength=len(self._counts))
+        return leaders
+
+    def values(self) -> dict[str, float]:
+        """``no_change``, ``no_change_window``, ``majority``, ``majority_window``."""
+        values = {}
+        for name, metrics in self._metrics.items():
+            for measured, value in metrics.values().items():
+                values[name + measured.removeprefix(self.metric)] = value
+        return values
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that was taken in, but for the labels."""
+        arrays: dict[str, NDArray[Any]] = {
+            "waiting": self._waiting.copy(),
+            "counts": self._counts.copy(),
+            "numbers": np.array([*self._sum, self._leader]),
+        }
+        for name, metrics in self._metrics.items():
+            arrays.update({f"{name}_{key}": array for key, array in metrics.arrays().items()})
+        return arrays
+
+    def set_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Go on from what :meth:`arrays` returned."""
+        self._waiting = arrays["waiting"].copy()
+        self._counts = arrays["counts"].copy()
+        self._sum, self._leader = arrays["numbers"][:2].copy(), float(arrays["numbers"][2])
+        for name, metrics in self._metrics.items():
+            metrics.set_arrays(
+                {
+                    key.removeprefix(f"{name}_"): array
+                    for key, array in arrays.items()
+                    if key.startswith(f"{name}_")
+                }
+            )

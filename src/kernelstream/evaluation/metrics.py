@@ -1,0 +1,533 @@
+"""Metrics of a stream: over all samples, over the last ones, and fading.
+
+Each is fed with whole arrays, and gives the same bits however these are cut: totals are summed
+strictly one sample after another, windows are computed anew from the samples they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.signal import lfilter
+from scipy.stats import rankdata
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+#: Probabilities below this count as this, as in scikit-learn.
+SMALLEST_CHANCE = float(np.finfo(np.float64).eps)
+
+
+# ---- what a metric is ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ClassSummary:
+    """What the metrics of a classifier are made of."""
+
+    confusion: Floats  # (C, C): how often row was the truth and column was said; labels sorted
+    loss: float  # mean of -log(probability of the true class)
+    decisions: tuple[NDArray[np.bool_], Floats] | None  # is it the second class? and f(x)
+
+
+@dataclass(frozen=True)
+class NumberSummary:
+    """What the metrics of a regressor are made of."""
+
+    weight: float  # samples, or what fading left of them
+    absolute: float  # sum of |y - said|
+    squares: float  # sum of (y - said)^2
+    spread: float  # sum of (y - mean y)^2
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric by name: how to compute it, and what for."""
+
+    value: Callable[[Any], float]
+    classification: bool
+    lower_is_better: bool = False
+    needs: str = ""  # "chance": probability of the true class; "decision": f(x) of two classes
+
+
+def _accuracy(s: ClassSummary) -> float:
+    return _ratio(np.trace(s.confusion), s.confusion.sum())
+
+
+def _balanced_accuracy(s: ClassSummary) -> float:
+    truth = s.confusion.sum(axis=1)
+    present = truth > 0.0
+    return _ratio((np.diag(s.confusion)[present] / truth[present]).sum(), present.sum())
+
+
+def _kappa(s: ClassSummary) -> float:
+    total = s.confusion.sum()
+    if not total > 0.0:
+        return np.nan
+    by_chance = (s.confusion.sum(axis=0) / total) @ (s.confusion.sum(axis=1) / total)
+    agreed = np.trace(s.confusion) / total
+    return _ratio(agreed - by_chance, 1.0 - by_chance)
+
+
+def _f1(s: ClassSummary) -> float:
+    hits = 2.0 * np.diag(s.confusion)
+    calls = s.confusion.sum(axis=0) + s.confusion.sum(axis=1)
+    if len(hits) < 2:
+        return np.nan
+    if len(hits) == 2:
+        return _ratio(hits[1], calls[1])
+    present = calls > 0.0
+    return _ratio((hits[present] / calls[present]).sum(), present.sum())
+
+
+def _auc(s: ClassSummary) -> float:
+    if s.decisions is None:
+        return np.nan
+    positive, decision = s.decisions
+    n, n_positive = len(positive), int(positive.sum())
+    if n_positive in (0, n):
+        return np.nan
+    rank_sum = rankdata(decision)[positive].sum()
+    return _ratio(rank_sum - n_positive * (n_positive + 1) / 2, n_positive * (n - n_positive))
+
+
+def _r2(s: NumberSummary) -> float:
+    return 1.0 - _ratio(s.squares, s.spread)
+
+
+def _ratio(upper: Any, lower: Any) -> float:
+    """NaN where there is nothing to divide by: the metric is not defined."""
+    return float(upper / lower) if lower > 0.0 else np.nan
+
+
+METRICS: dict[str, Metric] = {
+    "accuracy": Metric(_accuracy, True),
+    "error": Metric(lambda s: 1.0 - _accuracy(s), True, True),
+    "balanced_accuracy": Metric(_balanced_accuracy, True),
+    "kappa": Metric(_kappa, True),
+    "f1": Metric(_f1, True),
+    "log_loss": Metric(lambda s: s.loss, True, True, "chance"),
+    "auc": Metric(_auc, True, False, "decision"),
+    "mae": Metric(lambda s: _ratio(s.absolute, s.weight), False, True),
+    "rmse": Metric(lambda s: _ratio(s.squares, s.weight) ** 0.5, False, True),
+    "r2": Metric(_r2, False),
+}
+
+
+# ---- sums over a stream -------------------------------------------------------------------
+
+
+class _Sums:
+    """s <- factor s + x for every sample; factor 1 sums up."""
+
+    def __init__(self, factor: float, columns: int) -> None:
+        self.factor = factor
+        self.last = np.zeros(columns)
+
+    def run(self, values: Floats) -> Floats:
+        """The sums after each of the (n, columns) samples."""
+        # Both go step by step, unlike sum: any chunking gives the same bits.
+        if self.factor == 1.0:
+            series = np.cumsum(np.concatenate([self.last[None], values]), axis=0)[1:]
+        else:
+            carried = self.factor * self.last[None]
+            series, _ = lfilter([1.0], [1.0, -self.factor], values, axis=0, zi=carried)
+        self.last = series[-1].copy()
+        return series  # type: ignore[no-any-return]
+
+
+class _Counts:
+    """The same for a matrix in which every sample adds 1 to one cell, up to a common scale.
+
+    Instead of all cells fading, the new ones weigh more and more, until it is time to rescale.
+    """
+
+    def __init__(self, factor: float) -> None:
+        period = 4096
+        if factor < 1.0:
+            period = int(np.clip(-np.log(1e100) / np.log(factor), 1, period))
+        self.rising = factor ** -np.arange(float(period))
+        self.rescale = factor**period
+        self.place = 0  # in the period
+        self.matrix = np.zeros((0, 0))
+
+    def add(self, rows: Codes, columns: Codes, side: int) -> None:
+        """Add samples; the matrix becomes (side, side)."""
+        self.matrix = _enlarged(self.matrix, side)
+        cells, flat = rows * side + columns, self.matrix.reshape(-1)
+        while len(cells):
+            room = len(self.rising) - self.place
+            now, cells = cells[:room], cells[room:]
+            # One addition after another, unlike bincount plus a sum: chunking does not matter.
+            np.add.at(flat, now, self.rising[self.place : self.place + len(now)])
+            self.place += len(now)
+            if self.place == len(self.rising):
+                flat *= self.rescale
+                self.place = 0
+
+
+def _enlarged(matrix: Floats, side: int) -> Floats:
+    if side == len(matrix):
+        return matrix
+    larger = np.zeros((side, side))
+    larger[: len(matrix), : len(matrix)] = matrix
+    return larger
+
+
+class _Recent:
+    """The last ``window`` samples, some numbers each, in a ring."""
+
+    def __init__(self, window: int, columns: int) -> None:
+        self.ring = np.zeros((window, columns))
+        self.count = 0  # of all samples so far
+
+    def extend(self, samples: Floats) -> None:
+        """Take in (n, columns) samples."""
+        window = len(self.ring)
+        self.count += len(samples)
+        samples = samples[-window:]
+        self.ring[(np.arange(-len(samples), 0) + self.count) % window] = samples
+
+    def samples(self) -> Floats:
+        """(n, columns), n <= window, oldest first."""
+        window = len(self.ring)
+        if self.count <= window:
+            return self.ring[: self.count]
+        return np.roll(self.ring, -(self.count % window), axis=0)
+
+
+class Labels:
+    """Class labels as numbers 0, 1, ... in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.codes: dict[Any, int] = {}
+        self.dtype: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def encode(self, labels: NDArray[Any]) -> Codes:
+        """The labels' numbers; new labels get new ones."""
+        found, first, places = np.unique(labels, return_index=True, return_inverse=True)
+        names = found.tolist()
+        for place in np.argsort(first):
+            self.codes.setdefault(names[place], len(self.codes))
+        kind = labels.dtype.kind
+        if self.dtype is None or kind == "U":
+            self.dtype = "U" if kind == "U" else labels.dtype.str
+        elif self.dtype != labels.dtype.str and self.dtype != "U":
+            self.dtype = np.result_type(self.dtype, labels.dtype).str
+        return np.array([self.codes[name] for name in names], dtype=np.int64)[places]
+
+    def decode(self, codes: Codes) -> NDArray[Any]:
+        """The labels of these numbers."""
+        return np.array(list(self.codes), dtype=self.dtype)[codes]
+
+    def sorted_codes(self) -> Codes:
+        """The numbers in the order of their labels."""
+        return np.array([self.codes[label] for label in sorted(self.codes)], dtype=np.int64)
+
+    def to_config(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return {"names": list(self.codes), "dtype": self.dtype}
+
+    def set_config(self, config: dict[str, Any]) -> None:
+        """Go on from what :meth:`to_config` returned."""
+        self.codes = {name: code for code, name in enumerate(config["names"])}
+        self.dtype = config["dtype"]
+
+
+# ---- all metrics of a stream --------------------------------------------------------------
+
+_Summary = TypeVar("_Summary", ClassSummary, NumberSummary)
+
+
+class _StreamMetrics(Generic[_Summary]):
+    """Metrics by name, each over all samples, over the last ``window`` and fading."""
+
+    classification: bool
+
+    def __init__(
+        self, metrics: Sequence[str], *, window: int = 1000, fading: float | None = 0.999
+    ) -> None:
+        self.names = check_names(metrics, self.classification)
+        if window < 1:
+            raise ValueError(f"window must be at least 1 sample, got {window!r}")
+        if fading is not None and not 0.0 < fading <= 1.0:
+            raise ValueError(f"fading must be a factor in (0, 1], got {fading!r}")
+        self.window = window
+        self.fading = fading
+        #: How much a sample still counts when the next one comes.
+        self._factors = {"": 1.0} if fading is None else {"": 1.0, "_fading": fading}
+
+    def _summary(self, suffix: str) -> _Summary:
+        raise NotImplementedError
+
+    def _window_summary(self) -> _Summary:
+        raise NotImplementedError
+
+    def values(self) -> dict[str, float]:
+        """For each metric: ``m`` over all samples, ``m_window`` over the last, ``m_fading``."""
+        suffixes = ["", "_window", *list(self._factors)[1:]]
+        values: dict[str, float] = {}
+        with np.errstate(over="ignore", invalid="ignore"):
+            summaries = {
+                suffix: self._window_summary() if suffix == "_window" else self._summary(suffix)
+                for suffix in suffixes
+            }
+            for name in self.names:
+                for suffix, summary in summaries.items():
+                    values[name + suffix] = float(METRICS[name].value(summary))
+        return values
+
+
+class ClassMetrics(_StreamMetrics[ClassSummary]):
+    """Metrics of a classifier on a stream, over all samples, over the last ones and fading.
+
+    Parameters
+    ----------
+    metrics : sequence of str
+        ``accuracy``, ``error``, ``balanced_accuracy``, ``kappa`` (Cohen's), ``f1`` (of the second
+        class; the mean over the classes that occur when more than two are known), ``log_loss``
+        or ``auc`` (two classes; over the window only).
+    window : int, default=1000
+        Samples in the window.
+    fading : float or None, default=0.999
+        What a sample's weight is multiplied with when the next one comes; None: no fading ones.
+    labels : Labels, optional
+        Classes known beforehand, or shared with others.
+
+    Notes
+    -----
+    What is not defined is NaN: ``kappa`` and ``auc`` with a single class, ``f1`` when the second
+    class neither occurs nor is said, ``auc`` over all samples or with a third class known.
+    Like scikit-learn's, ``balanced_accuracy`` is over the classes that occur.
+
+    Examples
+    --------
+    >>> from kernelstream.evaluation import ClassMetrics
+    >>> metrics = ClassMetrics(["accuracy"], window=2)
+    >>> metrics.update(["a", "a", "b"], ["b", "a", "b"])
+    >>> metrics.values()
+    {'accuracy': 0.66..., 'accuracy_window': 1.0, 'accuracy_fading': 0.667...}
+    """
+
+    classification = True
+
+    def __init__(
+        self,
+        metrics: Sequence[str] = ("accuracy", "kappa"),
+        *,
+        window: int = 1000,
+        fading: float | None = 0.999,
+        labels: Labels | None = None,
+    ) -> None:
+        super().__init__(metrics, window=window, fading=fading)
+        self.labels = Labels() if labels is None else labels
+        needs = {METRICS[name].needs for name in self.names}
+        self._extras = sorted(needs - {""})
+        self._recent = _Recent(window, 2 + len(self._extras))
+        self._counts = {suffix: _Counts(factor) for suffix, factor in self._factors.items()}
+        self._losses = {suffix: _Sums(factor, 2) for suffix, factor in self._factors.items()}
+
+    def update(
+        self,
+        truth: ArrayLike,
+        said: ArrayLike,
+        *,
+        chance: ArrayLike | None = None,
+        decision: ArrayLike | None = None,
+    ) -> None:
+        """Take in the next samples.
+
+        Parameters
+        ----------
+        truth, said : (n,) labels
+        chance : (n,) array, for ``log_loss``
+            The probability that was given to the true class.
+        decision : (n,) array, for ``auc``
+            Larger for the second class. NaN leaves a sample out.
+        """
+        codes = [self.labels.encode(np.asarray(labels)) for labels in (truth, said)]
+        self.update_codes(*codes, chance=chance, decision=decision)
+
+    def update_codes(
+        self,
+        truth: Codes,
+        said: Codes,
+        *,
+        chance: ArrayLike | None = None,
+        decision: ArrayLike | None = None,
+    ) -> None:
+        """:meth:`update` with labels that were encoded already."""
+        if len(truth) != len(said):
+            raise ValueError(f"{len(truth)} labels, but {len(said)} predictions")
+        if not len(truth):
+            return
+        for counts in self._counts.values():
+            counts.add(truth, said, len(self.labels))
+        columns: list[NDArray[Any]] = [truth, said]
+        for name, given in (("chance", chance), ("decision", decision)):
+            if name not in self._extras:
+                continue
+            if given is None:
+                raise ValueError(f"{', '.join(self.names)}: update needs {name}=")
+            extra = np.asarray(given, dtype=np.float64)
+            if name == "chance":
+                extra = -np.log(np.clip(extra, SMALLEST_CHANCE, 1.0))
+                for sums in self._losses.values():
+                    sums.run(np.stack([np.ones(len(extra)), extra], axis=1))
+            columns.append(extra)
+        self._recent.extend(np.stack(columns, axis=1, dtype=np.float64))
+
+    def _summary(self, suffix: str) -> ClassSummary:
+        weight, loss = self._losses[suffix].last
+        return ClassSummary(self._ordered(self._counts[suffix].matrix), _ratio(loss, weight), None)
+
+    def _window_summary(self) -> ClassSummary:
+        samples = self._recent.samples()
+        truth, said = samples[:, :2].T.astype(np.int64)
+        side = len(self.labels)
+        matrix = np.bincount(truth * side + said, minlength=side * side).reshape(side, side)
+        extras = dict(zip(self._extras, samples[:, 2:].T, strict=True))
+        losses, decision = extras.get("chance", np.empty(0)), extras.get("decision")
+        decisions = None
+        if decision is not None and side == 2:
+            usable = ~np.isnan(decision)
+            second = self.labels.sorted_codes()[1]
+            decisions = truth[usable] == second, decision[usable]
+        return ClassSummary(
+            self._ordered(matrix.astype(np.float64)), _ratio(losses.sum(), len(losses)), decisions
+        )
+
+    def _ordered(self, matrix: Floats) -> Floats:
+        """Sorted by label: sums over classes do not depend on who came first."""
+        order = self.labels.sorted_codes()
+        return _enlarged(matrix, len(order))[np.ix_(order, order)]
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that was taken in, but for the labels."""
+        arrays: dict[str, NDArray[Any]] = {
+            "recent": self._recent.ring.copy(),
+            "places": np.array(
+                [self._recent.count, *(c.place for c in self._counts.values())], dtype=np.int64
+            ),
+        }
+        for suffix in self._factors:
+            arrays[f"counts{suffix}"] = self._counts[suffix].matrix.copy()
+            arrays[f"losses{suffix}"] = self._losses[suffix].last.copy()
+        return arrays
+
+    def set_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Go on from what :meth:`arrays` returned."""
+        self._recent.ring[:] = arrays["recent"]
+        self._recent.count, *places = arrays["places"].tolist()
+        for suffix, place in zip(self._factors, places, strict=True):
+            self._counts[suffix].place = place
+            self._counts[suffix].matrix = arrays[f"counts{suffix}"].copy()
+            self._losses[suffix].last = arrays[f"losses{suffix}"].copy()
+
+
+class NumberMetrics(_StreamMetrics[NumberSummary]):
+    """Metrics of a regressor on a stream, over all samples, over the last ones and fading.
+
+    Parameters
+    ----------
+    metrics : sequence of str
+        ``mae``, ``rmse`` or ``r2``; ``r2`` is NaN as long as all targets are the same.
+    window : int, default=1000
+        Samples in the window.
+    fading : float or None, default=0.999
+        What a sample's weight is multiplied with when the next one comes; None: no fading ones.
+
+    Examples
+    --------
+    >>> from kernelstream.evaluation import NumberMetrics
+    >>> metrics = NumberMetrics(["mae"], window=2, fading=0.5)
+    >>> metrics.update([1.0, 2.0, 3.0], [1.0, 1.0, 3.0])
+    >>> metrics.values()
+    {'mae': 0.33..., 'mae_window': 0.5, 'mae_fading': 0.28...}
+    """
+
+    classification = False
+
+    def __init__(
+        self,
+        metrics: Sequence[str] = ("mae", "rmse"),
+        *,
+        window: int = 1000,
+        fading: float | None = 0.999,
+    ) -> None:
+        super().__init__(metrics, window=window, fading=fading)
+        self._recent = _Recent(window, 2)
+        self._sums = {suffix: _Sums(factor, 4) for suffix, factor in self._factors.items()}
+        self._spread = {suffix: _Sums(factor, 1) for suffix, factor in self._factors.items()}
+
+    def update(self, truth: ArrayLike, said: ArrayLike) -> None:
+        """Take in the next samples: (n,) numbers and what was predicted for them."""
+        y, prediction = np.asarray(truth, dtype=np.float64), np.asarray(said, dtype=np.float64)
+        if y.shape != prediction.shape:
+            raise ValueError(f"targets of shape {y.shape}, but predictions {prediction.shape}")
+        if not len(y):
+            return
+        error = np.abs(y - prediction)
+        with np.errstate(over="ignore"):
+            columns = np.stack([np.ones(len(y)), error, error * error, y], axis=1)
+        for suffix in self._factors:
+            sums = self._sums[suffix]
+            before = sums.last[3] / sums.last[0] if sums.last[0] else 0.0
+            series = sums.run(columns)
+            means = series[:, 3] / series[:, 0]
+            # Welford's update of the squared deviations: no difference of large squares.
+            old_means = np.concatenate([[before], means[:-1]])
+            self._spread[suffix].run(((y - old_means) * (y - means))[:, None])
+        self._recent.extend(np.stack([y, prediction], axis=1))
+
+    def _summary(self, suffix: str) -> NumberSummary:
+        weight, absolute, squares, _ = self._sums[suffix].last
+        return NumberSummary(weight, absolute, squares, self._spread[suffix].last[0])
+
+    def _window_summary(self) -> NumberSummary:
+        y, said = self._recent.samples().T
+        if not len(y):
+            return NumberSummary(0.0, 0.0, 0.0, 0.0)
+        error, deviation = np.abs(y - said), y - y.mean()
+        return NumberSummary(
+            float(len(y)), error.sum(), (error * error).sum(), (deviation * deviation).sum()
+        )
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that was taken in."""
+        arrays: dict[str, NDArray[Any]] = {
+            "recent": self._recent.ring.copy(),
+            "places": np.array([self._recent.count], dtype=np.int64),
+        }
+        for suffix in self._factors:
+            arrays[f"sums{suffix}"] = self._sums[suffix].last.copy()
+            arrays[f"spread{suffix}"] = self._spread[suffix].last.copy()
+        return arrays
+
+    def set_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Go on from what :meth:`arrays` returned."""
+        self._recent.ring[:] = arrays["recent"]
+        self._recent.count = int(arrays["places"][0])
+        for suffix in self._factors:
+            self._sums[suffix].last = arrays[f"sums{suffix}"].copy()
+            self._spread[suffix].last = arrays[f"spread{suffix}"].copy()
+
+
+def check_names(metrics: Sequence[str], classification: bool) -> tuple[str, ...]:
+    """The names, if they are metrics for this task."""
+    names = (metrics,) if isinstance(metrics, str) else tuple(metrics)
+    task = "classification" if classification else "regression"
+    choice = [name for name, metric in METRICS.items() if metric.classification == classification]
+    wrong = [name for name in names if name not in choice]
+    if wrong or not names or len(set(names)) < len(names):
+        raise ValueError(
+            f"metrics for {task} are some of {', '.join(choice)}, each once; got {names!r}"
+        )
+    return names

@@ -1,0 +1,590 @@
+"""Predict first, then learn: every sample of a stream is a test before it is a lesson."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from time import perf_counter
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array, issparse, vstack
+from sklearn.base import is_classifier, is_regressor
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import _safe_indexing, check_array
+from sklearn.utils.validation import check_is_fitted
+
+from kernelstream.evaluation.baselines import Baselines
+from kernelstream.evaluation.metrics import (
+    METRICS,
+    ClassMetrics,
+    Labels,
+    NumberMetrics,
+    check_names,
+)
+from kernelstream.evaluation.trace import Trace
+from kernelstream.models import _validation as check
+
+DEFAULT_METRICS = {True: ("accuracy", "kappa"), False: ("mae", "rmse")}
+
+#: Samples after which the metrics hear of them at the latest.
+MOST_UNTOLD = 4096
+
+#: Version of what :meth:`Prequential.state` returns.
+FORMAT = 1
+
+OnRecord = Callable[[dict[str, float]], None]
+
+
+def prequential(
+    model: Any,
+    stream: Any,
+    metrics: Sequence[str] | None = None,
+    *,
+    every: int = 1000,
+    window: int = 1000,
+    fading: float = 0.999,
+    lag: int = 0,
+    classes: ArrayLike | None = None,
+    on_record: OnRecord | None = None,
+) -> Trace:
+    """Run a model over a stream, testing it on each sample before it learns from it.
+
+    Parameters
+    ----------
+    model, metrics, every, window, fading, lag, classes, on_record
+        As for :class:`Prequential`. The model is changed in place.
+    stream : (X, y), or an iterable of such pairs
+        How the samples are cut into pairs makes no difference.
+
+    Returns
+    -------
+    Trace
+
+    Examples
+    --------
+    >>> from kernelstream import POLKClassifier, make_multidist
+    >>> from kernelstream.evaluation import prequential
+    >>> X, y = make_multidist(5000, random_state=1)
+    >>> chunks = ((X[i : i + 300], y[i : i + 300]) for i in range(0, 5000, 300))
+    >>> trace = prequential(POLKClassifier(random_state=0), chunks, every=1000)
+    >>> trace.to_columns()["samples"]
+    array([1000, 2000, 3000, 4000, 5000])
+    >>> numbers = trace.summary()
+    >>> bool(numbers["accuracy_window"] > 0.95 > numbers["majority_window"])
+    True
+    """
+    run = Prequential(
+        model, metrics, every=every, window=window, fading=fading, lag=lag, classes=classes,
+        on_record=on_record,
+    )  # fmt: skip
+    one_pair = isinstance(stream, tuple) and len(stream) == 2 and not _is_pair(stream[0])
+    pairs: Iterable[Any] = [stream] if one_pair else stream
+    for pair in pairs:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise ValueError(
+                f"a stream is one tuple (X, y) or an iterable of them, got a {type(pair).__name__}"
+            )
+        run.update(*pair)
+    return run.finish()
+
+
+def _is_pair(item: Any) -> bool:
+    return isinstance(item, tuple) and len(item) == 2
+
+
+class _Said(NamedTuple):
+    """What a model said of some samples; the last two only where a metric asks for them."""
+
+    said: NDArray[Any]  # (n,) labels or numbers
+    chance: NDArray[np.float64] | None = None  # (n,) probability of the true class
+    decision: NDArray[np.float64] | None = None  # (n,) for the second of two classes
+
+
+class Prequential:
+    """A prequential run that is fed piece by piece, and can be stopped and resumed.
+
+    Each sample is predicted by the model as it was just before it, then learned. A model that
+    has learned nothing yet says nothing: the first sample of a fresh model (with ``lag`` the first
+    ``lag`` + 1) is learned, but not scored. New classes may appear at any time, if the model
+    takes them.
+
+    The trace does not depend on how the samples are cut into calls, bit for bit, nor on stops
+    and resumes; except for ``seconds`` and, since a model's spare memory depends on its past calls
+    and on its having been reloaded, for ``bytes``.
+
+    Parameters
+    ----------
+    model : estimator
+        A model of this package goes through its compiled ``predict_then_learn``. Any other with
+        ``partial_fit`` and ``predict`` is tested, then trained, on blocks of up to ``every``
+        samples: within a block it does not learn. Such a block, and with ``batch_size`` > 1 an
+        unfinished batch, is held back until it is complete or the run is finished.
+    metrics : sequence of str, optional
+        See :class:`ClassMetrics` and :class:`NumberMetrics`; the first one is also measured for
+        the baselines. By default ``accuracy, kappa`` or ``mae, rmse``.
+    every : int, default=1000
+        Samples between two records of the trace; see :class:`Trace` for very long streams.
+    window, fading : int and float, default=1000 and 0.999
+        Of the metrics.
+    lag : int, default=0
+        Labels come late: sample t is learned only after sample t + ``lag`` was predicted. The
+        model then goes one sample at a time through Python, which is slower.
+    classes : array, optional
+        All classes there will be. scikit-learn's classifiers need it.
+    on_record : callable, optional
+        Called with each record, a dict.
+
+    Attributes
+    ----------
+    trace : Trace
+    samples : int
+        Samples predicted so far.
+
+    Notes
+    -----
+    When learning itself fails (:class:`~kernelstream.DivergenceError`), the model may have
+    learned samples that were not counted: go on from the last checkpoint.
+
+    Examples
+    --------
+    >>> from kernelstream import POLKRegressor, make_regression_outliers
+    >>> from kernelstream.evaluation import Prequential
+    >>> X, y = make_regression_outliers(600, random_state=0)
+    >>> run = Prequential(POLKRegressor(), every=200)
+    >>> run.update(X[:450], y[:450])
+    >>> header, arrays = run.state()  # to a file, with the model
+    >>> again = Prequential.restore(run.model, header, arrays)
+    >>> again.update(X[450:], y[450:])
+    >>> again.finish().to_columns()["samples"]
+    array([200, 400, 600])
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        metrics: Sequence[str] | None = None,
+        *,
+        every: int = 1000,
+        window: int = 1000,
+        fading: float = 0.999,
+        lag: int = 0,
+        classes: ArrayLike | None = None,
+        on_record: OnRecord | None = None,
+    ) -> None:
+        for name, value, least in (("every", every, 1), ("window", window, 1), ("lag", lag, 0)):
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+                raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
+        self.model = model
+        self.samples = 0
+        self.seconds = 0.0
+        self.on_record = on_record
+        self._classification = _is_classification(model)
+        self._names = check_names(
+            DEFAULT_METRICS[self._classification] if metrics is None else metrics,
+            self._classification,
+        )
+        self._every, self._window, self._lag = int(every), int(window), int(lag)
+        self._fading = float(fading)
+        self._classes = None
+        if classes is not None:
+            given = np.asarray(classes)
+            self._classes = np.unique(check.check_labels(given, len(given), "classes"))
+        self._compiled = hasattr(model, "predict_then_learn")
+        self._fresh = not _is_fitted(model)
+        self._check_model()
+
+        #: Samples are handed to the model up to multiples of this only, see _ready.
+        self._step, self._offset = self._steps()
+        #: Labels as numbers; targets of a regressor stay as they are.
+        self._labels = Labels() if self._classification else None
+        if self._labels is not None:
+            for known in (self._classes, getattr(model, "classes_", None)):
+                if known is not None:
+                    self._labels.encode(np.asarray(known))
+        self._metrics: Any = (
+            NumberMetrics(self._names, window=window, fading=fading)
+            if self._labels is None
+            else ClassMetrics(self._names, window=window, fading=fading, labels=self._labels)
+        )
+        self._baselines = Baselines(self._names[0], self._labels, window=window, lag=lag)
+        #: Samples held back: not predicted yet, or with a lag predicted but not learned.
+        self._waiting: tuple[Any, NDArray[Any]] | None = None
+        #: Targets and what was said of them, not yet told to the metrics; samples told before.
+        self._told = 0
+        self._untold: list[tuple[NDArray[Any], list[_Said]]] = []
+        self.trace = Trace(self._names, self._every)
+
+    # ---- the model ------------------------------------------------------------------------
+
+    def _check_model(self) -> None:
+        model, name = self.model, type(self.model).__name__
+        needs = {METRICS[metric].needs: metric for metric in self._names}
+        if "chance" in needs and not hasattr(model, "predict_proba"):
+            raise ValueError(
+                f"{needs['chance']} needs probabilities, which this {name} does not give "
+                "(POLKClassifier gives them with loss='log_loss')"
+            )
+        scores = hasattr(model, "decision_function") or hasattr(model, "predict_proba")
+        if "decision" in needs and not scores:
+            raise ValueError(f"{needs['decision']} needs decision values, which {name} lacks")
+        if not self._fresh:
+            return
+        if self._compiled and getattr(model, "gamma", None) == "scale":
+            raise ValueError(
+                "gamma='scale' looks at the samples of the first call, which is a single one "
+                "here: give gamma as a number, or let the model learn some samples before"
+            )
+        if self._classification and not self._compiled and self._classes is None:
+            raise ValueError(f"{name} must know all classes when it starts: give classes=")
+
+    def _steps(self) -> tuple[int, int]:
+        """Every how many samples the model may be called, and how far into such a step it is."""
+        if self._lag:
+            return 1, 0
+        if not self._compiled:
+            return self._every, 0
+        # Within an unfinished batch, how many rows are evaluated at once changes the last bits.
+        pending = getattr(self.model, "_pending", None)
+        return getattr(self.model, "batch_size", 1), 0 if pending is None else len(pending[1])
+
+    def _learn(self, X: Any, y: NDArray[Any]) -> None:
+        """Learning alone."""
+        if self._fresh and self._classes is not None and _takes_classes(self.model):
+            self.model.partial_fit(X, y, classes=self._classes)
+        elif self._compiled and not self._fresh and len(y) == 1 and isinstance(X, np.ndarray):
+            self.model.learn_one(X[0], y[0])
+        else:
+            self.model.partial_fit(X, y)
+        self._fresh = False
+
+    def _predict(self, X: Any, y: NDArray[Any]) -> _Said:
+        """Predicting alone, all samples with the model as it is."""
+        needs = self._needs()
+        said, chance, decision = self.model.predict(X), None, None
+        if "chance" in needs:
+            chance = _chance(self.model.predict_proba(X), self.model.classes_, y)
+        if "decision" in needs:
+            if hasattr(self.model, "decision_function"):
+                decision = _second_class(self.model.decision_function(X), self.model.classes_)
+            else:
+                decision = _second_class(self.model.predict_proba(X)[:, -1], self.model.classes_)
+        return _Said(said, chance, decision)
+
+    def _predict_then_learn(self, X: Any, y: NDArray[Any]) -> _Said:
+        """Both, each sample predicted by the model just before it where the model can do that."""
+        needs = self._needs()
+        if not self._compiled:
+            said = self._predict(X, y)
+            self._learn(X, y)
+            return said
+        if not needs:
+            return _Said(self.model.predict_then_learn(X, y))
+        values = self.model.decide_then_learn(X, y)
+        known = self.model.classes_
+        if values.ndim == 1 and len(known) == 2:
+            winners = (values > 0.0).astype(np.int64)
+        elif values.ndim == 1:
+            winners = np.zeros(len(values), dtype=np.int64)
+        else:
+            winners = np.argmax(values, axis=1)
+        return _Said(
+            known[winners],
+            _chance(_softmax(values, len(known)), known, y) if "chance" in needs else None,
+            _second_class(values, known) if "decision" in needs else None,
+        )
+
+    def _predict_then_learn_late(self, X: Any, y: NDArray[Any]) -> list[_Said]:
+        """The same with a lag, sample by sample; nothing for the first ones of a fresh model."""
+        before = 0 if self._waiting is None else len(self._waiting[1])
+        X, y = self._with_waiting(X, y)
+        said = []
+        for i in range(before, len(y)):
+            if not self._fresh:
+                said.append(self._predict(X[i : i + 1], y[i : i + 1]))
+            due = i - self._lag
+            if due >= 0:
+                self._learn(X[due : due + 1], y[due : due + 1])
+        self._wait(X, y, max(0, len(y) - self._lag))
+        return said
+
+    def _needs(self) -> set[str]:
+        return {METRICS[name].needs for name in self._names} - {""}
+
+    # ---- the run --------------------------------------------------------------------------
+
+    def update(self, X: Any, y: Any) -> None:
+        """Predict and learn the next samples.
+
+        Nothing happens if anything is wrong with them.
+
+        Parameters
+        ----------
+        X : (n, p) array, CSR matrix or data frame
+        y : (n,) labels or numbers
+        """
+        X, y = self._admit(X, y)
+        if self._step > 1:
+            X, y = self._with_waiting(X, y)
+            self._waiting = None
+        done = 0
+        while done < len(y):
+            end = done + self._ready(len(y) - done)
+            if end == done:
+                self._wait(X, y, done)
+                break
+            self._advance(_rows(X, done, end), y[done:end])
+            done = end
+
+    def finish(self) -> Trace:
+        """Use what was held back, and record where the run stands. It may go on afterwards."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and not self._lag:
+            self._advance(*waiting)
+        recorded = self.trace.to_columns()["samples"]
+        if self.samples and (not len(recorded) or recorded[-1] != self.samples):
+            self._record()
+        if waiting is not None and self._lag:  # all predicted before, their labels have come now
+            for i in range(len(waiting[1])):
+                self._learn(waiting[0][i : i + 1], waiting[1][i : i + 1])
+        return self.trace
+
+    def _admit(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+        """Refuse bad samples before any is used: later a part of them would be learned."""
+        fixed = self._classes
+        if self._compiled:
+            new = not hasattr(self.model, "n_features_in_")
+            rows = check.check_rows(self.model, X, new=new)
+            if not new and hasattr(self.model, "kernel_"):
+                check.check_kernel_range(self.model.kernel_, rows)
+            if getattr(self.model, "_fixed_classes", False):
+                fixed = self.model.classes_
+        if not self._compiled or self._lag or self._step > 1:
+            X = check_array(X, accept_sparse="csr", dtype=np.float64)  # also from data frames
+            X = csr_array(X) if issparse(X) else X
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        if not self._classification:
+            return X, check.check_numbers(y, n)
+        labels = check.check_labels(np.asarray(y), n)
+        unknown = np.array([]) if fixed is None else np.setdiff1d(labels, fixed)
+        if len(unknown):
+            raise ValueError(f"y contains the label {unknown[0]!r}, not in classes")
+        return X, labels
+
+    def _ready(self, available: int) -> int:
+        """How many of the available samples to use next."""
+        if self._fresh and not self._lag:
+            return 1
+        every = self.trace.every
+        to_record = every - self.samples % every
+        if available >= to_record:
+            return to_record
+        into = self.samples + self._offset
+        return max(0, (into + available) // self._step * self._step - into)
+
+    def _advance(self, X: Any, y: NDArray[Any]) -> None:
+        """Use these samples, which end where a record is due at the latest."""
+        start = perf_counter()
+        parts: list[_Said] = []
+        if self._lag:
+            parts = self._predict_then_learn_late(X, y)
+        elif self._fresh:
+            self._learn(X, y)
+        else:
+            parts = [self._predict_then_learn(X, y)]
+        self.seconds += perf_counter() - start
+        self.samples += len(y)
+        self._untold.append((y.copy(), parts))
+        if self.samples % self.trace.every == 0:
+            self._record()
+        elif self.samples - self._told >= MOST_UNTOLD:
+            self._tell()
+
+    def _tell(self) -> None:
+        """Tell metrics and baselines what was said: many small calls would take their time."""
+        untold, self._untold, self._told = self._untold, [], self.samples
+        if not untold:
+            return
+        y = np.concatenate([y for y, _ in untold])
+        targets = y if self._labels is None else self._labels.encode(y)
+        self._baselines.update(targets)
+        parts = [part for _, parts in untold for part in parts]
+        if not parts:
+            return
+        said = np.concatenate([part.said for part in parts])
+        targets = targets[len(targets) - len(said) :]  # the first may not have been predicted
+        if self._labels is None:
+            self._metrics.update(targets, said)
+            return
+        extras = {
+            name: np.concatenate([getattr(part, name) for part in parts]) for name in self._needs()
+        }
+        self._metrics.update_codes(targets, self._labels.encode(said), **extras)
+
+    def _record(self) -> None:
+        self._tell()
+        record: dict[str, float] = {"samples": self.samples, "seconds": self.seconds}
+        for column in ("model_order", "nbytes", "error_spent"):
+            fitted = None if self._fresh else getattr(self.model, f"{column}_", None)
+            record["bytes" if column == "nbytes" else column] = np.nan if fitted is None else fitted
+        record |= self._metrics.values() | self._baselines.values()
+        self.trace.append(record)
+        if self.on_record is not None:
+            self.on_record(record)
+
+    def _with_waiting(self, X: Any, y: NDArray[Any]) -> tuple[Any, NDArray[Any]]:
+        if self._waiting is None:
+            return X, y
+        old_X, old_y = self._waiting
+        if issparse(old_X) or issparse(X):
+            return vstack([csr_array(old_X), csr_array(X)], format="csr"), np.append(old_y, y)
+        return np.concatenate([old_X, X]), np.append(old_y, y)
+
+    def _wait(self, X: Any, y: NDArray[Any], first: int) -> None:
+        self._waiting = (X[first:].copy(), y[first:].copy()) if first < len(y) else None
+
+    # ---- checkpoints ----------------------------------------------------------------------
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """All but the model, as a header for JSON and plain arrays.
+
+        With the model as it is now, :meth:`restore` goes on as if nothing had happened.
+        """
+        self._tell()
+        header: dict[str, Any] = {
+            "format": FORMAT,
+            "metrics": list(self._names),
+            "every": self._every,
+            "window": self._window,
+            "fading": self._fading,
+            "lag": self._lag,
+            "classes": None if self._classes is None else self._classes.tolist(),
+            "samples": self.samples,
+            "seconds": self.seconds,
+            "offset": self._offset,
+            "record_every": self.trace.every,
+            "labels": None,
+            "waiting": None,
+        }
+        arrays = _prefixed("trace", self.trace.to_columns())
+        arrays |= _prefixed("metrics", self._metrics.arrays())
+        arrays |= _prefixed("baselines", self._baselines.arrays())
+        if self._labels is not None:
+            header["labels"] = self._labels.to_config()
+        if self._waiting is not None:
+            X, y = self._waiting
+            header["waiting"] = {"shape": list(X.shape), "sparse": issparse(X), "labels": None}
+            arrays["waiting/y"] = y
+            if self._labels is not None:  # by numbers of their own: they may be new to the run
+                labels = Labels()
+                arrays["waiting/y"] = labels.encode(y)
+                header["waiting"]["labels"] = labels.to_config()
+            if issparse(X):
+                arrays["waiting/data"] = X.data
+                arrays["waiting/indices"], arrays["waiting/indptr"] = X.indices, X.indptr
+            else:
+                arrays["waiting/X"] = X
+        return header, arrays
+
+    @classmethod
+    def restore(
+        cls,
+        model: Any,
+        header: dict[str, Any],
+        arrays: dict[str, NDArray[Any]],
+        *,
+        on_record: OnRecord | None = None,
+    ) -> Self:
+        """The run that :meth:`state` described, with the model as it was then."""
+        if header.get("format") != FORMAT:
+            raise ValueError(
+                f"this state of a run has format {header.get('format')!r}, expected {FORMAT}"
+            )
+        settings = {name: header[name] for name in ("metrics", "every", "window", "fading", "lag")}
+        run = cls(model, **settings, classes=header["classes"], on_record=on_record)
+        run.samples = run._told = header["samples"]
+        run.seconds = header["seconds"]
+        run._offset = header["offset"]
+        run.trace = Trace.from_columns(_without("trace", arrays), every=header["record_every"])
+        if run._labels is not None:
+            run._labels.set_config(header["labels"])
+        run._metrics.set_arrays(_without("metrics", arrays))
+        run._baselines.set_arrays(_without("baselines", arrays))
+        note = header["waiting"]
+        if note is not None:
+            y = arrays["waiting/y"].copy()
+            if note["labels"] is not None:
+                labels = Labels()
+                labels.set_config(note["labels"])
+                y = labels.decode(y)
+            if note["sparse"]:
+                parts = tuple(arrays[f"waiting/{name}"] for name in ("data", "indices", "indptr"))
+                run._waiting = csr_array(parts, shape=tuple(note["shape"])), y
+            else:
+                run._waiting = arrays["waiting/X"].copy(), y
+        return run
+
+
+def _is_classification(model: Any) -> bool:
+    if hasattr(model, "__sklearn_tags__"):
+        if is_classifier(model):
+            return True
+        if is_regressor(model):
+            return False
+    raise ValueError(f"{type(model).__name__} is neither a classifier nor a regressor")
+
+
+def _is_fitted(model: Any) -> bool:
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        return False
+    return True
+
+
+def _takes_classes(model: Any) -> bool:
+    return "classes" in inspect.signature(model.partial_fit).parameters
+
+
+def _rows(X: Any, first: int, end: int) -> Any:
+    if isinstance(X, np.ndarray) or issparse(X):
+        return X[first:end]
+    return _safe_indexing(X, slice(first, end))
+
+
+def _softmax(values: NDArray[np.float64], classes: int) -> NDArray[np.float64]:
+    """Probabilities from decision values; the same bits with classes of -inf and without."""
+    if classes == 1:
+        return np.ones((len(values), 1))
+    if values.ndim == 1:
+        values = np.stack([-0.5 * values, 0.5 * values], axis=1)
+        values[np.isposinf(values)] = 0.0  # beside -inf: the one class known by then
+    powers = np.exp(values - values.max(axis=1, keepdims=True))
+    return powers / np.cumsum(powers, axis=1)[:, -1:]
+
+
+def _chance(
+    probabilities: NDArray[np.float64], classes: NDArray[Any], y: NDArray[Any]
+) -> NDArray[np.float64]:
+    """The probability of each true class; 0 for a class that the model does not know."""
+    places = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+    return np.where(classes[places] == y, probabilities[np.arange(len(y)), places], 0.0)
+
+
+def _second_class(values: NDArray[np.float64], classes: NDArray[Any]) -> NDArray[np.float64]:
+    """Decision values of two classes; NaN where the model knew fewer, or knows more."""
+    if values.ndim > 1 or len(classes) != 2:
+        return np.full(len(values), np.nan)
+    return np.where(np.isfinite(values), values, np.nan)
+
+
+def _prefixed(name: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {f"{name}/{key}": array for key, array in arrays.items()}
+
+
+def _without(name: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    start = f"{name}/"
+    return {
+        key.removeprefix(start): array for key, array in arrays.items() if key.startswith(start)
+    }

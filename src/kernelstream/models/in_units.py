@@ -1,0 +1,219 @@
+"""A regressor for targets in any units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse, vstack
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+
+from kernelstream.models import _validation as check
+from kernelstream.models._base import as_before_on_error
+from kernelstream.preparation import FARTHEST, Running
+from kernelstream.rows import LARGEST_ENTRY
+
+
+class InUnits(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Learns a target in units of its standard deviation over the first ``warm_up`` samples.
+
+    Until this unit is known the samples are kept waiting; then they are learned, in order, and
+    the unit is fixed. Meanwhile the prediction is the mean of the targets so far. A stream that
+    ends earlier needs :meth:`flush`. Any chunking gives the same bits.
+
+    Parameters
+    ----------
+    regressor : regressor of this package
+        Taught in place.
+    warm_up : int
+    """
+
+    def __init__(self, regressor: Any, warm_up: int) -> None:
+        self.regressor = regressor
+        self.warm_up = warm_up
+        self._unit = Running(1)
+        self._settled = False
+        self._waiting: list[tuple[Any, NDArray[np.float64]]] = []
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._unit.rows > 0
+
+    # ---- what a prequential run and a display look at ------------------------------------
+
+    @property
+    def batch_size(self) -> int:
+        """Of the regressor."""
+        return int(self.regressor.batch_size)
+
+    @property
+    def model_order_(self) -> int:
+        """Number of stored points."""
+        return self.regressor.model_order_ if self._settled else 0
+
+    @property
+    def error_spent_(self) -> float:
+        """Of the regressor, in its units."""
+        return self.regressor.error_spent_ if self._settled else 0.0
+
+    @property
+    def n_forced_(self) -> int:
+        """Of the regressor."""
+        return self.regressor.n_forced_ if self._settled else 0
+
+    @property
+    def nbytes_(self) -> int:
+        """Bytes held, those of waiting samples included."""
+        held = self.regressor.nbytes_ if self._settled else 0
+        for X, targets in self._waiting:
+            parts = (X.data, X.indices, X.indptr) if issparse(X) else (X,)
+            held += sum(part.nbytes for part in parts) + targets.nbytes
+        return int(held)
+
+    # ---- learning ------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from scratch, in one pass."""
+        self.__init__(clone(self.regressor), self.warm_up)  # type: ignore[misc]
+        return self.partial_fit(X, y).flush()
+
+    def partial_fit(self, X: Any, y: Any) -> Self:
+        """Learn from the next samples."""
+        self._consume(X, y, None)
+        return self
+
+    def predict_then_learn(self, X: Any, y: Any) -> NDArray[np.float64]:
+        """Predict each sample, then learn from it."""
+        said: list[NDArray[np.float64]] = []
+        self._consume(X, y, said)
+        return np.concatenate(said) if said else np.empty(0)
+
+    def learn_one(self, x: NDArray[np.float64], y: float) -> None:
+        """Learn from one sample."""
+        self.partial_fit(np.asarray(x)[None], np.array([y], dtype=np.float64))
+
+    def flush(self) -> Self:
+        """Learn now from the samples kept waiting: the stream is over."""
+        with as_before_on_error(self):
+            if self._waiting:
+                self._settle()
+        self.regressor.flush()
+        return self
+
+    def _consume(self, X: Any, y: Any, said: list[NDArray[np.float64]] | None) -> None:
+        targets = check.check_numbers(y, X.shape[0])
+        with as_before_on_error(self):
+            start = self._wait(X, targets, said)
+            if start == len(targets):
+                return
+            scaled = self._in_units(targets[start:])
+            if said is None:
+                self.regressor.partial_fit(X[start:], scaled)
+            else:
+                values = self.regressor.predict_then_learn(X[start:], scaled)
+                said.append(self._out_of_units(values))
+
+    def _wait(
+        self, X: Any, targets: NDArray[np.float64], said: list[NDArray[np.float64]] | None
+    ) -> int:
+        """Keep samples until the unit is known; returns the first that need not wait."""
+        if self._settled:
+            return 0
+        end = min(self.warm_up - self._unit.rows, len(targets))
+        before = self._unit.mean
+        self._unit, means, _ = self._unit.follow(targets[None, :end])
+        if said is not None:  # the mean of the targets before
+            said.append(np.append(before, means[0])[:end])
+        if end:
+            self._waiting = [*self._waiting, (X[:end], targets[:end].copy())]
+        if self._unit.rows == self.warm_up:
+            self._settle()
+        return end
+
+    def _settle(self) -> None:
+        X, targets = self._waiting_rows()
+        self._settled = True
+        self.regressor.partial_fit(X, self._in_units(targets))
+        self._waiting = []
+
+    def _waiting_rows(self) -> tuple[Any, NDArray[np.float64]]:
+        parts = [X for X, _ in self._waiting]
+        X = vstack(parts, format="csr") if issparse(parts[0]) else np.concatenate(parts)
+        return X, np.concatenate([targets for _, targets in self._waiting])
+
+    # ---- predicting ----------------------------------------------------------------------
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Numbers in the target's own units."""
+        if not self._settled:
+            return np.full(X.shape[0], self._unit.mean[0])
+        return self._out_of_units(self.regressor.predict(X))
+
+    def _in_units(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        mean, unit = self._mean_and_unit()
+        with np.errstate(over="ignore"):
+            return np.clip((values - mean) / unit, -FARTHEST, FARTHEST)
+
+    def _out_of_units(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        mean, unit = self._mean_and_unit()
+        return values * unit + mean
+
+    def _mean_and_unit(self) -> tuple[float, float]:
+        return float(self._unit.mean[0]), float(self._unit.deviation[0]) or 1.0
+
+    # ---- files ---------------------------------------------------------------------------
+
+    def to_document(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """All but the regressor."""
+        header: dict[str, Any] = {"settled": self._settled, "waiting": None}
+        arrays = self._unit.to_arrays("target_")
+        if self._waiting:
+            X, arrays["waiting_targets"] = self._waiting_rows()
+            header["waiting"] = "sparse" if issparse(X) else "dense"
+            if issparse(X):
+                arrays["waiting_data"] = X.data
+                arrays["waiting_indices"] = X.indices.astype(np.int32)
+                arrays["waiting_indptr"] = X.indptr.astype(np.int64)
+            else:
+                arrays["waiting_rows"] = X
+        return header, arrays
+
+    def restore(
+        self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], width: int
+    ) -> Self:
+        """What :meth:`to_document` described, around the regressor as it was then."""
+        self._unit = Running.from_arrays(arrays, "target_", 1)
+        self._settled = header["settled"] is True
+        if header["waiting"] is not None:
+            self._waiting = [_restore_waiting(header["waiting"], arrays, width)]
+        waiting = len(self._waiting[0][1]) if self._waiting else 0
+        fitted = hasattr(self.regressor, "_state")
+        if self._settled:
+            possible = fitted and not waiting and self._unit.rows > 0
+        else:
+            possible = not fitted and waiting == self._unit.rows < self.warm_up
+        if not possible:
+            raise ValueError("the rows kept waiting contradict the rest")
+        return self
+
+
+def _restore_waiting(form: Any, arrays: Any, width: int) -> tuple[Any, NDArray[np.float64]]:
+    targets = arrays["waiting_targets"]
+    if targets.ndim != 1 or targets.dtype != np.float64 or not len(targets):
+        raise ValueError("the rows kept waiting have no targets")
+    if form == "sparse":
+        parts = [arrays[f"waiting_{name}"] for name in ("data", "indices", "indptr")]
+        if [part.dtype.name for part in parts] != ["float64", "int32", "int64"]:
+            raise ValueError("the rows kept waiting are not numbers")
+        X = csr_array(tuple(parts), shape=(len(targets), width))
+        X.check_format(full_check=True)
+        values = X.data
+    else:
+        X = values = arrays["waiting_rows"]
+        if X.shape != (len(targets), width) or X.dtype != np.float64:
+            raise ValueError("the rows kept waiting are not rows of features")
+    for numbers in (values, targets):
+        if not (np.abs(numbers) <= LARGEST_ENTRY).all():
+            raise ValueError("the rows kept waiting are not finite")
+    return X, targets

@@ -1,0 +1,131 @@
+"""Several trained models as one: the reduce step of any training in parts."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kernelstream.compression.komp import compressed_state
+from kernelstream.core.state import SMALLEST_CAPACITY, resize
+from kernelstream.models._base import KernelEstimator
+
+
+def merge(
+    models: Sequence[Any],
+    weights: Sequence[float] | None = None,
+    error: float | None = None,
+    max_points: int | None = None,
+) -> Any:
+    """The mean function of several models, compressed, as a model that can go on learning.
+
+    Parameters
+    ----------
+    models : sequence of estimators
+        All of one class, with the same kernel and features. They stay as they are. Classes that
+        only some of them have met are taken over.
+    weights : sequence of float, optional
+        Not negative; by default in proportion to the samples seen. Divided by their sum.
+    error : float, optional
+        The distance in the RKHS that may be lost. Without it only what other points span to
+        eight digits is merged, unless ``max_points`` forces more.
+    max_points : int, optional
+        At most this many points remain; by default what the first model allows.
+
+    Returns
+    -------
+    model
+        With the parameters of the first one.
+
+    Examples
+    --------
+    >>> from kernelstream import POLKClassifier, make_multidist, merge
+    >>> X, y, X_test, y_test = make_multidist(6000, n_test=1000, random_state=1)
+    >>> parts = [POLKClassifier().fit(X[i::3], y[i::3]) for i in range(3)]
+    >>> model = merge(parts, max_points=40)
+    >>> model.model_order_ <= 40, bool(model.score(X_test, y_test) > 0.97)
+    (True, True)
+    """
+    models = list(models)
+    if not models:
+        raise ValueError("merge needs at least one model")
+    first = models[0]
+    for model in models:
+        if not isinstance(model, KernelEstimator):
+            raise TypeError(f"merge takes models of this package, got {type(model).__name__}")
+        model._fitted()
+        if not model._factored:
+            raise ValueError(
+                f"{type(model).__name__} cannot go on learning from a merged state; merge the "
+                "functions, KernelExpansion.merge([model.expansion_, ...])"
+            )
+        if type(model) is not type(first) or model._columns // model._outputs != (
+            first._columns // first._outputs
+        ):
+            raise ValueError(f"{first!r} and {model!r} are of different kinds")
+        if model.kernel_ != first.kernel_:
+            raise ValueError(
+                f"the models live in different spaces: {first.kernel_!r} and {model.kernel_!r}; "
+                "give all of them the same kernel and gamma"
+            )
+        if model.n_features_in_ != first.n_features_in_:
+            raise ValueError(
+                f"the models take {first.n_features_in_} and {model.n_features_in_} features"
+            )
+    if error is not None and not (np.isfinite(error) and error >= 0.0):
+        raise ValueError(f"error must be a finite number >= 0, got {error!r}")
+    models = [copy.deepcopy(model).flush() for model in models]
+    _share_classes(models)
+    shares = _shares(models, weights)
+
+    result = models[0]
+    outputs = result._outputs
+    parts = []
+    for model, share in zip(models, shares, strict=True):
+        part = model._state.weights[: model.model_order_] * share
+        part[:, :outputs] *= model._state.status[0]["scale"]
+        parts.append(part)
+    limit = result._capacity_limit(result.n_features_in_)
+    most = limit - result.batch_size if max_points is None else int(max_points)
+    state = compressed_state(
+        result.kernel_,
+        np.concatenate([model.dictionary_ for model in models]),
+        np.concatenate(parts),
+        error or 0.0,
+        most,
+    )
+    status = state.status[0]
+    for name in ("seen", "taken", "removed", "forced", "dependent", "error_spent"):
+        status[name] += sum(model._state.status[0][name] for model in models)
+    status["steps"] = max(model._state.status[0]["steps"] for model in models)
+    status["random"] = result._state.status[0]["random"]
+    result._state = resize(state, max(state.order, min(state.order + SMALLEST_CAPACITY, limit)))
+    result._forget_plan()
+    return result
+
+
+def _share_classes(models: list[Any]) -> None:
+    """Give every model an output for every class that any of them has met."""
+    if not hasattr(models[0], "classes_"):
+        return
+    known = models[0].classes_
+    for model in models[1:]:
+        if (known.dtype.kind == "U") != (model.classes_.dtype.kind == "U"):
+            raise ValueError("some models have texts as classes, others numbers")
+        known = np.union1d(known, model.classes_)
+    for model in models:
+        for label in np.setdiff1d(known, model.classes_):
+            model._add_class(label)
+    models[0]._fixed_classes = all(model._fixed_classes for model in models)
+
+
+def _shares(models: list[Any], weights: Sequence[float] | None) -> Any:
+    shares = np.asarray([model.n_seen_ for model in models] if weights is None else weights, float)
+    usable = shares.shape == (len(models),) and np.isfinite(shares).all() and (shares >= 0.0).all()
+    if not usable or not shares.sum() > 0.0:
+        raise ValueError(
+            f"weights must be {len(models)} numbers >= 0, not all zero; got {weights!r}"
+        )
+    return shares / shares.sum()

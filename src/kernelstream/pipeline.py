@@ -1,0 +1,363 @@
+"""A model for raw rows: preparation, estimator and target in one, in one file."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from kernelstream import storage
+from kernelstream._version import __version__
+from kernelstream.models._base import as_before_on_error
+from kernelstream.models._classifier import KernelClassifier
+from kernelstream.models._files import Saved, embed, rebuild
+from kernelstream.models._regressor import KernelRegressor
+from kernelstream.models.in_units import InUnits
+from kernelstream.preparation import Preparation, column_of, kind_of
+from kernelstream.rows import LARGEST_ENTRY
+from kernelstream.streams.batch import Batch, Column, Text
+
+__all__ = ["StreamModel", "guess_task"]
+
+#: What each task is learned with.
+TASKS = {"classification": KernelClassifier, "regression": KernelRegressor}
+
+#: Whole numbers as targets are classes if there are at most so many.
+MOST_WHOLE_CLASSES = 20
+
+
+def guess_task(column: Column) -> str:
+    """The task that a target column asks for, by its first rows.
+
+    Texts and at most 20 distinct whole numbers are classes, other numbers are to be predicted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> guess_task(np.array([0.0, 1.0, np.nan]))
+    'classification'
+    >>> guess_task(np.array([0.5, 1.0]))
+    'regression'
+    """
+    if isinstance(column, Text):
+        return "classification"
+    if kind_of(column) == "date":
+        raise ValueError("the target holds dates: neither classes nor numbers")
+    values = np.asarray(column, dtype=np.float64)
+    values = np.unique(values[~np.isnan(values)])
+    if not len(values):
+        raise ValueError("the target has no value in the first rows: say which task it is")
+    whole = np.isfinite(values).all() and bool((values == np.rint(values)).all())
+    return "classification" if whole and len(values) <= MOST_WHOLE_CLASSES else "regression"
+
+
+class StreamModel(Saved):
+    """A model that learns from raw rows and predicts for raw rows.
+
+    The same rows give the same model, bit for bit, however they are cut into batches and
+    wherever the model was saved and loaded in between; only the first batch is looked at as a
+    whole, for the layout (:meth:`Preparation.start`). The predictions of
+    :meth:`predict_then_learn` are the same, too, if the estimator's ``batch_size`` is 1; others
+    may differ in the last bit with the number of rows predicted together. If anything is
+    wrong with a batch, the model stays as it was.
+
+    **Classes** are texts or whole numbers; new ones may appear at any time. Before the first
+    label no class is known, and no prediction can be made: NaN, or "" where labels are texts.
+
+    **Numbers** are learned in units of their standard deviation over the first
+    ``preparation.warm_up`` rows with a target (:class:`~kernelstream.models.in_units.InUnits`).
+
+    Rows without a target are predicted, not learned from.
+
+    Parameters
+    ----------
+    model : estimator of kernelstream.models
+        New: it has learned nothing yet. ``gamma=preparation.suggested_gamma`` suits it.
+    preparation : Preparation
+    target : str
+        The column to predict; never a feature.
+    task : {"classification", "regression"}
+
+    Attributes
+    ----------
+    unlabelled_ : int
+        Rows that had no target.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import POLKClassifier
+    >>> from kernelstream.pipeline import StreamModel
+    >>> from kernelstream.preparation import Preparation
+    >>> from kernelstream.streams.batch import Batch, Text
+    >>> random = np.random.default_rng(0)
+    >>> def rows(n):
+    ...     height = random.normal(170.0, 10.0, n)
+    ...     size = Text((height > 170.0).astype(np.int32), ["small", "tall"])
+    ...     return Batch({"height": height, "size": size}, lines=np.arange(n))
+    >>> preparation = Preparation({"height": "number", "size": "text"}, ignore=["size"])
+    >>> model = StreamModel(POLKClassifier(), preparation, "size", "classification")
+    >>> said, true = model.predict_then_learn(rows(2000))
+    >>> bool(np.mean(said == true) > 0.95)
+    True
+    >>> model.predict(Batch({"height": np.array([150.0, 190.0])}, lines=np.arange(2)))
+    array(['small', 'tall'], dtype='<U5')
+    """
+
+    def __init__(self, model: Any, preparation: Preparation, target: str, task: str) -> None:
+        if task not in TASKS:
+            raise ValueError(f"task must be one of {list(TASKS)}, got {task!r:.80}")
+        if not isinstance(model, TASKS[task]):
+            raise ValueError(f"{task} cannot be learned with a {type(model).__name__}")
+        if hasattr(model, "_state"):
+            raise ValueError("the model has learned something already: give a new one")
+        if model.gamma == "scale":
+            raise ValueError(
+                "gamma='scale' depends on how the stream is cut: use preparation.suggested_gamma"
+            )
+        if target in preparation.schema and target not in preparation.ignore:
+            raise ValueError(f"the target {target!r} is among the features: ignore it there")
+        if preparation.schema.get(target) == "date":
+            raise ValueError(f"the target {target!r} holds dates: neither classes nor numbers")
+        if task == "regression" and preparation.schema.get(target) == "text":
+            raise ValueError(f"the target {target!r} holds texts, which are classes")
+        self.model = model
+        self.preparation = preparation
+        self.target = target
+        self.task = task
+        #: What learns from prepared rows and predicts in the target's own terms.
+        self.estimator = model if task == "classification" else InUnits(model, preparation.warm_up)
+        self.unlabelled_ = 0
+        self._kind = preparation.schema.get(target)  # of the target, once known
+
+    # ---- learning ---------------------------------------------------------------------
+
+    def admit(self, batch: Batch) -> tuple[Any, NDArray[Any]]:
+        """Features and targets of those of the next rows that have a target, not learned yet.
+
+        The preparation learns from all rows. The samples are meant for :attr:`estimator`: by way
+        of a :class:`~kernelstream.evaluation.Prequential` run, for example.
+        """
+        X, targets, known = self._admit(batch)
+        return (X, targets) if known.all() else (X[known], targets[known])
+
+    def learn(self, batch: Batch) -> Self:
+        """Learn from the next rows of the stream."""
+        if len(batch):
+            with self._all_or_nothing(in_parts=False):
+                X, targets = self.admit(batch)
+                if len(targets):
+                    self.estimator.partial_fit(X, targets)
+        return self
+
+    def predict_then_learn(self, batch: Batch) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Predict each row, then learn from it.
+
+        Returns
+        -------
+        said : (n,) array
+            What the model predicted before it learned from that row (with ``batch_size`` > 1:
+            from that row's batch).
+        true : (n,) array
+            The targets; NaN, or "" among texts, where there is none.
+        """
+        if not len(batch):
+            targets, _, _ = self._targets(batch)
+            return targets, targets
+        with self._all_or_nothing(in_parts=True):
+            X, targets, known = self._admit(batch)
+            said = self._teach(X, targets, known)
+        return said, targets if known.all() else np.where(known, targets, self._nothing)
+
+    def flush(self) -> Self:
+        """Learn now from rows kept waiting: the stream is over."""
+        with self._all_or_nothing(in_parts=False):
+            self.estimator.flush()
+        return self
+
+    def _admit(self, batch: Batch) -> tuple[Any, NDArray[Any], NDArray[np.bool_]]:
+        """Features, targets, and which rows have one."""
+        targets, known, kind = self._targets(batch)
+        X = self.preparation.transform(batch, learn=True)
+        self._kind = kind
+        self.unlabelled_ += len(known) - int(np.count_nonzero(known))
+        return X, targets, known
+
+    def _teach(self, X: Any, targets: NDArray[Any], known: Any) -> NDArray[Any]:
+        """Hand rows to the estimator, in order; returns what it said before each."""
+        speechless = self.task == "classification" and not hasattr(self.model, "_state")
+        edges = np.flatnonzero(known[1:] != known[:-1]) + 1
+        if speechless:  # the first label comes alone: no class is known before
+            first = int(np.argmax(known)) if known.any() else len(known)
+            edges = np.union1d(edges, [edge for edge in (first, first + 1) if edge < len(known)])
+        said = []
+        for first, end in itertools.pairwise([0, *edges[edges > 0].tolist(), len(known)]):
+            if self.task == "classification" and not hasattr(self.model, "_state"):
+                said.append(np.full(end - first, self._nothing))
+                if known[first]:
+                    self.model.partial_fit(X[first:end], targets[first:end])
+            elif known[first]:
+                said.append(self.estimator.predict_then_learn(X[first:end], targets[first:end]))
+            else:  # one by one: how many rows are evaluated at once changes the last bits
+                said.extend(self.estimator.predict(X[i : i + 1]) for i in range(first, end))
+        return np.concatenate(said)
+
+    @contextmanager
+    def _all_or_nothing(self, in_parts: bool) -> Iterator[None]:
+        """An error in here leaves everything as it was.
+
+        The estimator sees to itself within one call; several calls need a copy of it.
+        """
+        copied = copy.deepcopy(vars(self.model)) if in_parts else None
+        wrapped = vars(self.estimator).copy()
+        try:
+            with as_before_on_error(self), as_before_on_error(self.preparation):
+                yield
+        except Exception:
+            if self.estimator is not self.model:
+                self.estimator.__dict__.update(wrapped)
+            if copied is not None:
+                self.model.__dict__.clear()
+                self.model.__dict__.update(copied)
+            raise
+
+    # ---- the target -------------------------------------------------------------------
+
+    def _targets(self, batch: Batch) -> tuple[NDArray[Any], NDArray[np.bool_], str]:
+        """Targets as the estimator takes them, which rows have one, and their kind."""
+        column = column_of(batch, self.target)
+        kind = kind_of(column)
+        if kind == "date" or (self.task == "regression" and kind == "text"):
+            raise ValueError(f"the target {self.target!r} holds {kind}s, not fit for {self.task}")
+        if self._kind not in (None, kind):
+            raise ValueError(
+                f"the target {self.target!r} holds {kind}s here, but {self._kind}s when learning "
+                "began; open the stream with the schema it had then"
+            )
+        if isinstance(column, Text):
+            places, codes = np.unique(column.codes, return_inverse=True)
+            if len(places) and not -1 <= places[0] <= places[-1] < len(column.values):
+                raise ValueError(f"the target {self.target!r} has codes without a text")
+            # A missing text is written "", like one that is there and empty.
+            texts = ["" if place < 0 else column.values[place] for place in places.tolist()]
+            return np.array(texts, dtype=np.str_)[codes], column.codes >= 0, kind
+        values = np.array(column, dtype=np.float64)
+        known = ~np.isnan(values)
+        usable = np.abs(values) <= LARGEST_ENTRY
+        hint = "leave the row out, or leave the entry empty"
+        if self.task == "classification":
+            usable = (np.abs(values) <= 2.0**53) & (values == np.rint(values))
+            hint = "classes are whole numbers or texts; for other numbers use regression"
+        bad = np.flatnonzero(known & ~usable)
+        if len(bad):
+            raise ValueError(
+                f"line {batch.lines[bad[0]]}, target {self.target!r} is "
+                f"{values[bad[0]]:.6g}: {hint}"
+            )
+        if self.task == "classification":
+            return np.where(known, values, 0.0).astype(np.int64), known, kind
+        return values, known, kind
+
+    @property
+    def _nothing(self) -> Any:
+        """In place of a target that is missing, or of a class when none is known."""
+        return "" if self._kind == "text" else np.nan
+
+    def targets_of(self, batch: Batch) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """The targets of some rows, and which of them have one."""
+        targets, known, _ = self._targets(batch)
+        return targets, known
+
+    # ---- predicting -------------------------------------------------------------------
+
+    def predict(self, batch: Batch) -> NDArray[Any]:
+        """Labels as they are in the stream, or numbers in the target's own units."""
+        X = self._features(batch)
+        if not len(batch):
+            return self.model.classes_[:0] if self.task == "classification" else np.empty(0)
+        return self.estimator.predict(X)  # type: ignore[no-any-return]
+
+    @available_if(lambda self: hasattr(self.model, "decision_function"))
+    def decision_function(self, batch: Batch) -> NDArray[np.float64]:
+        """The estimator's ``decision_function``."""
+        return self.model.decision_function(self._features(batch))  # type: ignore[no-any-return]
+
+    @available_if(lambda self: hasattr(self.model, "predict_proba"))
+    def predict_proba(self, batch: Batch) -> NDArray[np.float64]:
+        """The probability of each of ``classes_``, where the estimator has it."""
+        return self.model.predict_proba(self._features(batch))  # type: ignore[no-any-return]
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels met so far, sorted."""
+        return self.model.classes_  # type: ignore[no-any-return]
+
+    def _features(self, batch: Batch) -> Any:
+        check_is_fitted(
+            self.estimator, msg="This StreamModel has not learned from any row with a target yet."
+        )
+        return self.preparation.transform(batch)
+
+    def with_model(self, model: Any) -> Self:
+        """A copy with another trained estimator for the same prepared rows."""
+        result = copy.deepcopy(self)
+        result.model = result.estimator = model
+        if isinstance(self.estimator, InUnits):
+            result.estimator = copy.deepcopy(self.estimator)
+            result.estimator.regressor = model
+        return result
+
+    # ---- files ------------------------------------------------------------------------
+
+    def _document(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        preparation, prepared = self.preparation.to_document()
+        model, arrays = embed(self.model, "model_")
+        header = {
+            "version": __version__,
+            "target": self.target,
+            "task": self.task,
+            "kind": self._kind,
+            "unlabelled": self.unlabelled_,
+            "units": None,
+            "preparation": preparation,
+            "model": model,
+        }
+        arrays |= {f"preparation_{name}": part for name, part in prepared.items()}
+        if isinstance(self.estimator, InUnits):
+            header["units"], units = self.estimator.to_document()
+            arrays |= units
+        return header, arrays
+
+    @classmethod
+    def _from_document(cls, document: storage.Document) -> Self:
+        header, arrays = document.header, document.arrays
+        prefix = "preparation_"
+        prepared = {
+            name[len(prefix) :]: part for name, part in arrays.items() if name.startswith(prefix)
+        }
+        preparation = Preparation.from_document(header["preparation"], prepared)
+        model = rebuild(header["model"], arrays, "model_")
+        fresh = rebuild({**header["model"], "fitted": False}, {}, "")
+        result = cls(fresh, preparation, header["target"], header["task"])
+        if hasattr(model, "_state") and model.n_features_in_ != preparation.width:
+            raise ValueError("the estimator's features are not those of the preparation")
+        if not isinstance(result.target, str) or header["kind"] not in (None, "number", "text"):
+            raise ValueError("the target is not a column")
+        if type(header["unlabelled"]) is not int or header["unlabelled"] < 0:
+            raise ValueError("the number of rows without target is not a number")
+        result.unlabelled_ = header["unlabelled"]
+        result._kind = header["kind"]
+        result.model = result.estimator = model
+        if result.task == "regression":
+            result.estimator = InUnits(model, preparation.warm_up)
+            result.estimator.restore(header["units"], arrays, preparation.width)
+        elif header["units"] is not None:
+            raise ValueError("classes have no units")
+        return result

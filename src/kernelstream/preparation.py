@@ -1,0 +1,615 @@
+"""Raw columns into features, learned on the fly."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, hstack, issparse
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import murmurhash3_32
+
+from kernelstream.rows import LARGEST_ENTRY
+from kernelstream.streams.batch import Batch, Column, Text
+
+#: What a column can hold.
+KINDS = ("number", "text", "date")
+
+#: Standardised values beyond are cut off. Far enough that a stream may drift for ever without
+#: being flattened, near enough that k(x, x) of a polynomial kernel stays in range.
+FARTHEST = 1e6
+
+LARGEST_WARM_UP = 1_000_000
+LARGEST_WIDTH = 2**24
+
+#: Hashes of texts that are kept at hand; when there are more, all are forgotten.
+_MOST_HASHES = 2**16
+
+_CIRCLES = (("hour", 1440), ("weekday", 7), ("day of year", 366))
+
+
+class Running:
+    """Mean and variance of some columns over the rows so far (Welford); NaN is skipped.
+
+    Never changed in place: :meth:`follow` returns the statistics after more rows.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.rows = 0
+        self.count = np.zeros(width)  # (width,) entries that were not missing
+        self.mean = np.zeros(width)
+        self.squares = np.zeros(width)  # sums of squared differences from the mean
+
+    @property
+    def deviation(self) -> NDArray[np.float64]:
+        """(width,) standard deviation; 0 where all values were the same, or none came."""
+        return _deviation(self.count, self.squares)
+
+    def follow(
+        self, table: NDArray[np.float64]
+    ) -> tuple[Running, NDArray[np.float64], NDArray[np.float64]]:
+        """Statistics after the rows of a (width, n) table, and on the way.
+
+        Returns
+        -------
+        after : Running
+        means, deviations : (width, n) arrays
+            After each row.
+        """
+        width, n = table.shape
+        count, mean, squares = self.count.copy(), self.mean.copy(), self.squares.copy()
+        counts, means, sums = np.empty((3, n, width))
+        for row, values in enumerate(np.ascontiguousarray(table.T)):
+            present = values == values
+            count += present
+            change = np.where(present, values - mean, 0.0)
+            mean += change / np.maximum(count, 1.0)
+            squares += change * np.where(present, values - mean, 0.0)
+            counts[row], means[row], sums[row] = count, mean, squares
+        after = Running(width)
+        after.rows, after.count, after.mean, after.squares = self.rows + n, count, mean, squares
+        return after, means.T, _deviation(counts, sums).T
+
+    def to_arrays(self, prefix: str) -> dict[str, NDArray[Any]]:
+        """What a file holds of it."""
+        return {
+            f"{prefix}rows": np.array(self.rows),
+            f"{prefix}count": self.count,
+            f"{prefix}mean": self.mean,
+            f"{prefix}squares": self.squares,
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], prefix: str, width: int) -> Self:
+        """Read it back; ValueError if it cannot be what was written."""
+        try:
+            rows, count, mean, squares = (
+                arrays[f"{prefix}{name}"] for name in ("rows", "count", "mean", "squares")
+            )
+        except KeyError as missing:
+            raise ValueError(f"the running statistics lack {missing}") from None
+        if rows.shape != () or rows.dtype != np.int64 or not 0 <= rows <= LARGEST_WARM_UP:
+            raise ValueError("the running statistics have no valid number of rows")
+        for part, most in ((count, rows), (mean, LARGEST_ENTRY), (squares, np.inf)):
+            if part.shape != (width,) or part.dtype != np.float64 or not np.isfinite(part).all():
+                raise ValueError("the running statistics contradict the columns")
+            if (np.abs(part) > most).any():
+                raise ValueError("the running statistics are out of range")
+        if (count < 0.0).any() or (count % 1.0).any() or (squares < 0.0).any():
+            raise ValueError("the running statistics are out of range")
+        result = cls(width)
+        result.rows, result.count, result.mean, result.squares = int(rows), count, mean, squares
+        return result
+
+
+def _deviation(count: Any, squares: Any) -> Any:
+    return np.sqrt(squares / np.maximum(count, 1.0))
+
+
+def standardise(
+    table: NDArray[np.float64], mean: NDArray[np.float64], deviation: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """(x - mean) / deviation, at most ``FARTHEST`` from 0; NaN stays.
+
+    Without deviation there is no unit to measure in: any other value is then -1 or 1.
+    """
+    constant = deviation == 0.0
+    result = table - mean
+    with np.errstate(over="ignore"):  # cut off at once
+        result /= np.where(constant, np.nextafter(0.0, 1.0), deviation)
+    farthest = np.where(constant, 1.0, FARTHEST)
+    np.minimum(result, farthest, out=result)
+    return np.maximum(result, -farthest, out=result)
+
+
+class _Parts(NamedTuple):
+    """The columns of a batch, checked."""
+
+    table: NDArray[np.float64]  # (numbers and dense matrix columns, n); NaN: missing
+    dates: list[NDArray[Any]]
+    texts: list[Text]
+    sparse: Any  # CSR, or None
+
+
+class Preparation:
+    """Turn raw columns into the features of a kernel machine, learning how on the fly.
+
+    * **Numbers** are standardised with the mean and the variance of the rows so far, their own
+      included. After ``warm_up`` rows mean and variance are *frozen*: a kernel machine stores
+      points, and what a stored point means must not change under it. Values are cut off at
+      1e6 deviations: far enough for any drift, and no arithmetic overflows. A column that was
+      constant during the warm-up has no deviation: it becomes 0, any other value -1 or 1.
+    * **Missing numbers** become the mean (0 when standardised). Each number column with a missing
+      value in the first batch gets an indicator of its own; one more is shared by all other
+      columns, so that the width never changes.
+    * **Texts** are hashed: "column=value" adds 1 to one of ``buckets`` columns shared by all
+      texts. A missing text is one more value. Features are then sparse (CSR).
+    * **Dates** become points on three circles: time of day (to the minute), day of the week, day
+      of the year. A missing date is 0 everywhere, with the shared indicator.
+    * **Features without names** (``Batch.matrix``) are treated as numbers if dense, and left as
+      they are if sparse.
+
+    The layout is decided by the first batch (see :meth:`start`); everything else is the same, bit
+    for bit, however the rows are cut into batches.
+
+    Parameters
+    ----------
+    schema : dict
+        Column to "number", "text" or "date".
+    ignore : iterable of str
+        Columns that are no features: the target, and what else is to be left out.
+    matrix_width : int, optional
+        Number of features without names.
+    warm_up : int, default=1000
+        Rows after which mean and variance are frozen.
+    buckets : int, default=256
+        Columns for texts.
+    standardise : bool, default=True
+        Whether numbers are standardised.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.preparation import Preparation
+    >>> from kernelstream.streams.batch import Batch
+    >>> batch = Batch({"t": np.array([20.0, np.nan, 22.0])}, lines=np.arange(3))
+    >>> preparation = Preparation({"t": "number"})
+    >>> preparation.transform(batch, learn=True)
+    array([[0., 0.],
+           [0., 1.],
+           [1., 0.]])
+    >>> preparation.feature_names_out
+    ['t', 't is missing']
+    """
+
+    def __init__(
+        self,
+        schema: Mapping[str, str],
+        *,
+        ignore: Iterable[str] = (),
+        matrix_width: int | None = None,
+        warm_up: int = 1000,
+        buckets: int = 256,
+        standardise: bool = True,
+    ) -> None:
+        for name, kind in schema.items():
+            if not isinstance(name, str) or kind not in KINDS:
+                raise ValueError(f"column {name!r:.80} is {kind!r:.80}, not one of {KINDS}")
+        if isinstance(ignore, str):
+            raise ValueError(f"ignore must be a list of columns, got the text {ignore!r:.80}")
+        self.schema = dict(schema)
+        self.ignore = tuple(ignore)
+        if not all(isinstance(name, str) for name in self.ignore):
+            raise ValueError("ignore must hold names of columns")
+        self.matrix_width = matrix_width and _whole("matrix_width", matrix_width, LARGEST_WIDTH)
+        self.warm_up = _whole("warm_up", warm_up, LARGEST_WARM_UP)
+        self.buckets = _whole("buckets", buckets, LARGEST_WIDTH)
+        self.standardise = bool(standardise)
+
+        used = {name: kind for name, kind in schema.items() if name not in self.ignore}
+        self._numbers, self._texts, self._dates = (
+            [name for name, kind in used.items() if kind == wanted]
+            for wanted in ("number", "text", "date")
+        )
+        if not used and not self.matrix_width:
+            raise ValueError("no features are left: every column is ignored")
+        self._indicators: list[str] | None = None  # numbers with their own; None: not started
+        self._sparse = False  # the features without names are
+        self._square_norm = 0.0  # of sparse features without names, on average
+        self._running = Running(0)
+        self._buckets_of: dict[str, int] = {}
+
+    # ---- layout -----------------------------------------------------------------------
+
+    def start(self, batch: Batch) -> Self:
+        """Decide the layout by the first rows; the first ``transform`` does it otherwise.
+
+        They tell which numbers get an indicator of their own, whether the features without
+        names are sparse, and how large those are. No statistics are learned.
+        """
+        if self._indicators is not None:
+            raise ValueError("the layout has been decided: use a new Preparation")
+        if not len(batch):
+            raise ValueError("the first batch has no rows: the layout cannot be decided")
+        if batch.matrix is not None and not self.matrix_width:
+            raise ValueError(
+                f"the batch has {batch.matrix.shape[1]} features without names: give matrix_width"
+            )
+        sparse = batch.matrix is not None and issparse(batch.matrix)
+        parts = self._parts(batch, sparse)
+        missing: Any = np.isnan(parts.table[: len(self._numbers)]).any(axis=1)
+        if parts.sparse is not None:
+            total = (
+                min(float(np.square(parts.sparse.data).mean()), 1e300) if parts.sparse.nnz else 0
+            )
+            self._square_norm = float(total * (parts.sparse.nnz / len(batch)))
+        self._indicators = [name for name, gap in zip(self._numbers, missing, strict=True) if gap]
+        self._sparse = sparse
+        self._running = Running(len(parts.table))
+        return self
+
+    def _own_indicators(self) -> list[str]:
+        if self._indicators is None:
+            raise NotFittedError(
+                "This Preparation has seen no rows yet: call start or transform(batch, learn=True)"
+            )
+        return self._indicators
+
+    @property
+    def _dense_width(self) -> int:
+        """Features without names that are treated as numbers."""
+        return 0 if self._sparse else self.matrix_width or 0
+
+    @property
+    def _shares(self) -> bool:
+        """Whether there is a column whose missing values only the shared indicator tells."""
+        own = len(self._own_indicators())
+        return bool(len(self._numbers) > own or self._dates or self._dense_width)
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        fixed = len(self._numbers) + len(self._own_indicators()) + self._shares
+        dates = 2 * len(_CIRCLES) * len(self._dates)
+        return fixed + dates + (self.matrix_width or 0) + (self.buckets if self._texts else 0)
+
+    @property
+    def feature_names_out(self) -> list[str]:
+        """Names of the features, in order."""
+        names = [*self._numbers, *(f"{name} is missing" for name in self._own_indicators())]
+        names += ["missing elsewhere"] * self._shares
+        for name in self._dates:
+            names += [f"{name} {wave} {part}" for part, _ in _CIRCLES for wave in ("sin", "cos")]
+        names += [f"matrix[{place}]" for place in range(self.matrix_width or 0)]
+        return names + [f"text[{place}]" for place in range(self.buckets if self._texts else 0)]
+
+    @property
+    def suggested_gamma(self) -> float:
+        """1 / inputs, for a Gaussian kernel.
+
+        A number, a text, a date and a dense feature without name count as one input each: each
+        adds about as much to a squared distance as a standardised number does, in however many
+        features it is held. Sparse features without names count as much as their squared norm
+        in the first batch is on average.
+        """
+        self._own_indicators()
+        named = len(self._numbers) + len(self._texts) + len(self._dates)
+        inputs = named + self._dense_width + self._square_norm
+        return 1.0 / inputs if inputs > 0.0 else 1.0
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the warm-up is over."""
+        return self._running.rows >= self.warm_up
+
+    # ---- rows -------------------------------------------------------------------------
+
+    def transform(self, batch: Batch, learn: bool = False) -> Any:
+        """Features of the rows: (n, width) array, or CSR with texts or sparse features.
+
+        Parameters
+        ----------
+        batch : Batch
+            With the columns of the schema; others are not looked at.
+        learn : bool, default=False
+            Whether these are the next rows of the stream, which move mean and variance until
+            those are frozen. Bad rows raise before anything is learned.
+        """
+        if not learn and self._running.rows == 0:
+            raise NotFittedError(
+                "This Preparation has not learned from any rows yet: call "
+                "transform(batch, learn=True) first"
+            )
+        if self._indicators is None:
+            self.start(batch)
+        parts = self._parts(batch, self._sparse)
+        running = self._running
+        table = parts.table
+        warm = min(table.shape[1], self.warm_up - running.rows) if learn else 0
+        numbers = np.empty_like(table)
+        if warm > 0:
+            running, means, deviations = running.follow(table[:, :warm])
+            numbers[:, :warm] = self._scaled(table[:, :warm], means, deviations)
+        if warm < table.shape[1]:
+            mean, deviation = running.mean[:, None], running.deviation[:, None]
+            numbers[:, warm:] = self._scaled(table[:, warm:], mean, deviation)
+        features = self._assemble(parts, numbers, len(batch))
+        self._running = running
+        return features
+
+    def _scaled(self, table: Any, mean: Any, deviation: Any) -> NDArray[np.float64]:
+        if self.standardise:
+            result = standardise(table, mean, deviation)
+            return np.nan_to_num(result, copy=False, nan=0.0)
+        return np.where(np.isnan(table), mean, table)
+
+    def _parts(self, batch: Batch, sparse: bool) -> _Parts:
+        """The columns that are used, or an error that names the one that cannot be."""
+        columns = {name: self._column(batch, name) for name in self._used}
+        matrix = self._matrix(batch, sparse)
+        table = np.empty(
+            (len(self._numbers) + (0 if sparse else self.matrix_width or 0), len(batch))
+        )
+        for place, name in enumerate(self._numbers):
+            table[place] = columns[name]
+        if matrix is not None and not sparse:
+            table[len(self._numbers) :] = matrix.T
+        self._refuse_huge(table, batch)
+        return _Parts(
+            table,
+            [columns[name] for name in self._dates],
+            [columns[name] for name in self._texts],
+            matrix if sparse else None,
+        )
+
+    @property
+    def _used(self) -> list[str]:
+        return [*self._numbers, *self._texts, *self._dates]
+
+    def _column(self, batch: Batch, name: str) -> Any:
+        column = column_of(batch, name)
+        kind, wanted = kind_of(column), self.schema[name]
+        if kind != wanted:
+            raise ValueError(
+                f"column {name!r} holds {kind}s here, but {wanted}s when learning began; open the "
+                "stream with the schema it had then, or leave the column out"
+            )
+        if isinstance(column, Text):
+            codes = column.codes
+            if codes.min(initial=-1) < -1 or codes.max(initial=-1) >= len(column.values):
+                raise ValueError(f"column {name!r} has codes without a text")
+        return column
+
+    def _matrix(self, batch: Batch, sparse: bool) -> Any:
+        """The features without names: float64, CSR in canonical form if sparse."""
+        if not self.matrix_width:
+            return None
+        matrix = batch.matrix
+        if matrix is None:
+            raise ValueError(
+                f"the batch lacks the {self.matrix_width} features without names that were there "
+                "when learning began"
+            )
+        if matrix.shape != (len(batch), self.matrix_width):
+            raise ValueError(
+                f"the features without names are {matrix.shape[0]} x {matrix.shape[1]}, expected "
+                f"{len(batch)} rows of {self.matrix_width}; give the source the same width"
+            )
+        if issparse(matrix) != sparse:
+            was, now = ("sparse", "dense") if sparse else ("dense", "sparse")
+            raise ValueError(f"the features without names were {was} and are {now} here: convert")
+        if not sparse:
+            return np.asarray(matrix, dtype=np.float64)
+        matrix = csr_array(matrix, dtype=np.float64)
+        matrix.check_format(full_check=True)
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+        bad = np.flatnonzero(~(np.abs(matrix.data) <= LARGEST_ENTRY))
+        if len(bad):
+            row = int(np.searchsorted(matrix.indptr, bad[0], side="right")) - 1
+            column = f"feature {matrix.indices[bad[0]]}"
+            raise ValueError(_refusal(matrix.data[bad[0]], batch.lines[row], column))
+        return matrix
+
+    def _refuse_huge(self, table: NDArray[np.float64], batch: Batch) -> None:
+        if not table.size or np.fmax.reduce(np.abs(table), axis=None) <= LARGEST_ENTRY:
+            return
+        for row, place in np.argwhere(np.abs(table.T) > LARGEST_ENTRY)[:1]:
+            named = place < len(self._numbers)
+            column = (
+                f"column {self._numbers[place]!r}"
+                if named
+                else f"feature {place - len(self._numbers)}"
+            )
+            raise ValueError(_refusal(table[place, row], batch.lines[row], column))
+
+    def _assemble(self, parts: _Parts, numbers: NDArray[np.float64], n: int) -> Any:
+        """Numbers, indicators, dates, matrix, texts: side by side."""
+        named = len(self._numbers)
+        gaps = np.isnan(parts.table)
+        own = [self._numbers.index(name) for name in self._own_indicators()]
+        shared: Any = np.delete(gaps, own, axis=0).any(axis=0)
+        circles = []
+        for column in parts.dates:
+            points, missing = _on_circles(column)
+            circles.append(points)
+            shared |= missing
+        dense = np.concatenate(
+            [numbers[:named], gaps[own], *([shared[None]] if self._shares else []), *circles,
+             numbers[named:]]
+        )  # fmt: skip
+        if not parts.texts and parts.sparse is None:
+            return np.ascontiguousarray(dense.T)
+        blocks = [_as_csr(dense)] if len(dense) else []
+        if parts.sparse is not None:
+            blocks.append(parts.sparse)
+        if parts.texts:
+            places = np.empty((n, len(parts.texts)), np.int32)
+            for place, (name, text) in enumerate(zip(self._texts, parts.texts, strict=True)):
+                places[:, place] = self._hashed(name, text)
+            starts = np.arange(0, places.size + 1, len(parts.texts), dtype=np.int32)
+            hashed = csr_array(
+                (np.ones(places.size), places.ravel(), starts), shape=(n, self.buckets)
+            )
+            hashed.sum_duplicates()
+            blocks.append(hashed)
+        return hstack(blocks, format="csr") if len(blocks) > 1 else blocks[0].copy()
+
+    def _hashed(self, name: str, text: Text) -> NDArray[np.int32]:
+        """The bucket of each row."""
+        used = np.zeros(len(text.values) + 1, bool)
+        used[text.codes] = True  # -1, missing, is the last
+        buckets = np.zeros(len(used), np.int32)
+        for place in np.flatnonzero(used[:-1]):
+            buckets[place] = self._bucket(f"{name}={text.values[place]}")
+        if used[-1]:
+            buckets[-1] = self._bucket(f"{name}\0missing")
+        return buckets[text.codes]
+
+    def _bucket(self, token: str) -> int:
+        bucket = self._buckets_of.get(token)
+        if bucket is None:
+            if len(self._buckets_of) >= _MOST_HASHES:
+                self._buckets_of.clear()
+            code = murmurhash3_32(token.encode("utf-8", "surrogatepass"), positive=True)
+            bucket = self._buckets_of[token] = int(code) % self.buckets
+        return bucket
+
+    # ---- files ------------------------------------------------------------------------
+
+    def frozen_copy(self) -> Self:
+        """The same preparation for another stream, without learning from it."""
+        result = copy.deepcopy(self)
+        result.warm_up = self._running.rows
+        return result
+
+    def same_as(self, other: Preparation) -> bool:
+        """Whether both give every row the same features."""
+        mine, theirs = self.frozen_copy().to_document(), other.frozen_copy().to_document()
+        same = all(np.array_equal(part, theirs[1][name]) for name, part in mine[1].items())
+        return mine[0] == theirs[0] and same
+
+    def to_document(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Everything it holds, as a JSON header and arrays."""
+        header = {
+            "schema": self.schema,
+            "ignore": list(self.ignore),
+            "matrix_width": self.matrix_width,
+            "warm_up": self.warm_up,
+            "buckets": self.buckets,
+            "standardise": self.standardise,
+            "indicators": self._own_indicators(),
+            "sparse": self._sparse,
+            "square_norm": self._square_norm,
+        }
+        return header, self._running.to_arrays("")
+
+    @classmethod
+    def from_document(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Read it back; ValueError if it cannot be what :meth:`to_document` gave."""
+        header = dict(header)
+        try:
+            indicators, sparse = header.pop("indicators"), header.pop("sparse")
+            square_norm = header.pop("square_norm")
+            if not isinstance(header["schema"], dict) or not isinstance(header["ignore"], list):
+                raise ValueError("the columns are not given by name")
+            result = cls(header.pop("schema"), **header)
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"not a valid preparation: {error}") from None
+        numbers = result._numbers
+        if not isinstance(indicators, list) or indicators != [
+            n for n in numbers if n in indicators
+        ]:
+            raise ValueError("the indicators are not columns of numbers")
+        if type(sparse) is not bool or (sparse and not result.matrix_width):
+            raise ValueError("the features without names are neither sparse nor dense")
+        if type(square_norm) not in (int, float) or not 0.0 <= square_norm < np.inf:
+            raise ValueError("the norm of the features without names is not a number")
+        result._indicators, result._sparse = indicators, sparse
+        result._square_norm = float(square_norm)
+        width = len(numbers) + result._dense_width
+        result._running = Running.from_arrays(arrays, "", width)
+        if result._running.rows > result.warm_up:
+            raise ValueError("the warm-up is longer than it may be")
+        return result
+
+
+def kind_of(column: Column) -> str:
+    """ "number", "text" or "date"."""
+    if isinstance(column, Text):
+        return "text"
+    kind = np.asarray(column).dtype.kind
+    if kind not in "fiubM":
+        raise ValueError(
+            f"a column must hold numbers, dates or Text, got {np.asarray(column).dtype}"
+        )
+    return "date" if kind == "M" else "number"
+
+
+def column_of(batch: Batch, name: str) -> Column:
+    """The column of that name, as long as the batch."""
+    if name not in batch.columns:
+        raise ValueError(
+            f"the batch has no column {name!r}, it has {list(batch.columns)!r:.300}; name the "
+            "columns as they were when learning began"
+        )
+    column = batch.columns[name]
+    if len(column) != len(batch):
+        raise ValueError(f"column {name!r} has {len(column)} rows, its batch {len(batch)}")
+    return column
+
+
+def _whole(name: str, value: Any, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= most:
+        raise ValueError(f"{name} must be a whole number from 1 to {most}, got {value!r:.80}")
+    return int(value)
+
+
+def _refusal(value: float, line: Any, column: str) -> str:
+    if np.isnan(value):
+        return f"line {line}, {column} is NaN: sparse features cannot be missing, leave them out"
+    what = "infinite" if np.isinf(value) else f"too large, {value:.3g}"
+    return (
+        f"line {line}, {column} is {what}: at most {LARGEST_ENTRY:.0e} is allowed; leave the row "
+        "out, or leave the entry empty"
+    )
+
+
+def _circle(steps: int) -> NDArray[np.float64]:
+    angle = 2.0 * np.pi * np.arange(steps) / steps
+    return np.stack([np.sin(angle), np.cos(angle)])
+
+
+# Tables, because vectorised sines may differ in the last bit with the place in the array.
+_POINTS = tuple(_circle(steps) for _, steps in _CIRCLES)
+
+
+def _on_circles(column: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """(6, n) sines and cosines, and which dates are missing."""
+    missing = np.isnat(column)
+    moments = np.where(missing, np.datetime64(0, "us"), column).astype("datetime64[us]")
+    microseconds = moments.view(np.int64)
+    days = microseconds // 86_400_000_000
+    new_year = moments.astype("datetime64[Y]").astype("datetime64[D]").view(np.int64)
+    places = (
+        microseconds // 60_000_000 % 1440,
+        (days + 3) % 7,  # the first of January 1970 was a Thursday
+        days - new_year,
+    )
+    points = [circle[:, place] for circle, place in zip(_POINTS, places, strict=True)]
+    return np.where(missing, 0.0, np.concatenate(points)), missing
+
+
+def _as_csr(dense: NDArray[np.float64]) -> Any:
+    """A (width, n) table as n sparse rows."""
+    width, n = dense.shape
+    rows = np.ascontiguousarray(dense.T)
+    kept = rows != 0.0
+    starts = np.zeros(n + 1, np.int32)
+    np.cumsum(np.count_nonzero(kept, axis=1), out=starts[1:])
+    places = np.broadcast_to(np.arange(width, dtype=np.int32), (n, width))[kept]
+    return csr_array((rows[kept], places, starts), shape=(n, width))

@@ -1,0 +1,166 @@
+"""Put together what the page says, and write it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kernelstream._version import __version__
+from kernelstream.report import progress as told
+from kernelstream.report.picture import picture
+from kernelstream.report.points import influential_points
+from kernelstream.storage import replace_file
+
+TEMPLATE = "page.html.j2"
+LONG_FACT = 300  # characters; longer ones are folded
+
+
+def write_report(
+    path: str | os.PathLike[str],
+    *,
+    title: str,
+    facts: Mapping[str, Any],
+    trace: Any,
+    model: Any,
+    feature_names: Sequence[str] | None = None,
+    target: str | None = None,
+    sample: Any = None,
+    notes: Iterable[str] = (),
+) -> None:
+    """Write what happened in a run as one HTML file that needs nothing else, not even a network.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file to write; an old one is replaced in one go, or stays if anything goes wrong.
+    title : str
+        The heading.
+    facts : dict
+        What was run, in the order to show it: command, data, method, version, date. A value
+        may itself be a dict, e.g. of parameters.
+    trace : object with ``to_columns() -> dict of str to array``
+        The record of the run. Columns: ``samples``, ``seconds``, ``model_order``, ``bytes``,
+        ``error_spent``; for each metric m ``m``, ``m_window``, ``m_fading``; the baselines
+        ``no_change`` and ``majority`` of the first metric, also ``_window``. Any may be missing,
+        and values may be NaN.
+    model : fitted estimator of kernelstream.models
+        As it was at the end.
+    feature_names : sequence of str, optional
+        Names of the model's features; ``feature_names_in_`` of the model otherwise, or x0, x1, ...
+    target : str, optional
+        The name of what is predicted.
+    sample : (n, p) array or CSR matrix, or a pair (X, y) of it and its targets, optional
+        Some samples as the model gets them, to draw around its points; 800 of them at most.
+    notes : iterable of str, optional
+        What the reader should be warned of. That a cap forced removals is noted by itself.
+
+    Raises
+    ------
+    ImportError
+        If Jinja or Matplotlib is missing.
+    ValueError
+        If the names or the sample do not fit the model.
+    OSError
+        If the file cannot be written.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from kernelstream import POLKClassifier, make_multidist
+    >>> from kernelstream.report import write_report
+    >>> X, y = make_multidist(500, random_state=0)
+    >>> class Trace:
+    ...     def to_columns(self):
+    ...         return {"samples": [250, 500], "accuracy": [0.8, 0.9]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "report.html")
+    ...     write_report(
+    ...         file,
+    ...         title="Five classes",
+    ...         facts={"data": "make_multidist", "method": "POLK"},
+    ...         trace=Trace(),
+    ...         model=POLKClassifier().partial_fit(X, y),
+    ...         sample=(X, y),
+    ...     )
+    ...     "<h1>Five classes</h1>" in file.read_text()
+    True
+    """
+    template = _template()
+    names = _feature_names(model, feature_names)
+    record = told.Progress(trace.to_columns(), of_classes=hasattr(model, "classes_"))
+    quality, cost = told.cards(record, model)
+    order = model.model_order_
+    page = template.render(
+        title=title,
+        facts=[(str(name), _fact(value)) for name, value in facts.items()],
+        long_fact=LONG_FACT,
+        notes=[*map(str, notes), *_own_notes(model)],
+        quality=quality,
+        cost=cost,
+        metric_chart=told.metric_chart(record),
+        metrics=told.metrics_table(record),
+        cost_charts=told.cost_charts(record),
+        budget_charts=told.budget_charts(record),
+        forced=model.n_forced_,
+        points=influential_points(model, names),
+        model_order=order,
+        target=target,
+        classifier=hasattr(model, "classes_"),
+        kernel=repr(model.kernel_),
+        picture=picture(model, names, target or "target", sample) if order else None,
+        version=__version__,
+    )
+    # A name that is no valid text (from a file system, say) shall not prevent the report.
+    replace_file(path, page.encode("utf-8", "replace"))
+
+
+def _template() -> Any:
+    try:
+        import matplotlib  # noqa: F401  (the picture needs it: say so before any work is done)
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    except ImportError as error:
+        raise ImportError(
+            f"The report needs {error.name or 'Jinja and Matplotlib'}, which is not installed: "
+            "pip install 'kernelstream[cli]'"
+        ) from error
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,  # names and labels come from the data
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(TEMPLATE)
+
+
+def _feature_names(model: Any, names: Sequence[str] | None) -> list[str]:
+    count = model.n_features_in_
+    if names is None:
+        names = getattr(model, "feature_names_in_", [f"x{number}" for number in range(count)])
+    if len(names) != count:
+        raise ValueError(
+            f"feature_names holds {len(names)} names, the model has {count} features: pass the "
+            "names of the columns that the model gets, in their order"
+        )
+    return [str(name) for name in names]
+
+
+def _fact(value: Any) -> str | list[tuple[str, str]]:
+    """A value in words; the parts of a dict separately."""
+    if isinstance(value, Mapping):
+        return [(str(name), str(part)) for name, part in value.items()]
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    return str(value)
+
+
+def _own_notes(model: Any) -> list[str]:
+    forced = model.n_forced_
+    if not forced:
+        return []
+    return [
+        f"A cap on points or bytes forced {forced} removal{'s' if forced > 1 else ''} beyond the "
+        "error budget. A higher cap, or a larger error allowed per step, would avoid them."
+    ]

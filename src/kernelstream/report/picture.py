@@ -1,0 +1,372 @@
+"""The model seen whole: its map, its curve, or the shadow of its points in a plane."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from kernelstream.evaluation.plots import (
+    CURVE_COLOR,
+    INK,
+    PALETTE,
+    SAMPLE_COLOR,
+    VALUE_COLORS,
+    plot_decision_surface,
+    plot_fit,
+    plot_value_surface,
+)
+from kernelstream.report.charts import (
+    Chart,
+    Dot,
+    Key,
+    Series,
+    axis_ticks,
+    compact,
+    line_chart,
+)
+
+MOST_SAMPLES = 800
+MOST_ENTRIES = 20_000_000  # of the dense matrix that the plane is computed from
+MOST_SCORES = 4_000_000  # classes times grid points of a map
+CROWD = 250  # stored points beyond which they are drawn smaller
+OTHER_COLOR = "#8A8A8A"
+LINE_STYLES = ("thick", "thin", "dashed", "dotted")
+
+
+def picture(model: Any, names: Sequence[str], target: str, sample: Any) -> Chart:
+    """The drawing that suits the number of features and the task.
+
+    Two features: the map of classes or values. One: the curve, of the value or of each class's
+    score. More: the two directions in which points and samples spread most. Features that are
+    zero in every stored point and sample do not count.
+    """
+    features = model.n_features_in_
+    X, y = _split(sample, features)
+    most = int(np.clip(MOST_ENTRIES // features, 20, MOST_SAMPLES))
+    X = _some_rows(X, most)
+    y = None if y is None else _some_rows(np.asarray(y), most)
+    if features > 2:
+        used = np.abs(model.dictionary_).max(axis=0, initial=0.0) > 0.0
+        if X is not None:
+            used |= (
+                abs(X).max(axis=0).toarray().ravel() > 0.0
+                if sparse.issparse(X)
+                else (np.abs(X).max(axis=0, initial=0.0) > 0.0)
+            )
+        places = np.flatnonzero(used)
+        if not 1 <= len(places) <= 2:
+            return _plane(model, X, most)
+        model = _Section(model, places)
+        names = [names[int(place)] for place in places]
+        X = None if X is None else X[:, places]
+        features = len(places)
+    points = _dense(X)
+    if features == 2 and hasattr(model, "classes_"):
+        return _class_map(model, points, y, names)
+    if features == 2:
+        return _value_map(model, points, y, names)
+    if hasattr(model, "classes_"):
+        return _score_curves(model, points, names[0])
+    return _curve(model, points, y, names[0], target)
+
+
+class _Section:
+    """A model as a function of some of its features, the others being zero."""
+
+    def __init__(self, model: Any, places: NDArray[np.intp]) -> None:
+        self._model = model
+        self._places = places
+        self.n_features_in_ = len(places)
+        self.dictionary_ = model.dictionary_[:, places]
+        if hasattr(model, "classes_"):
+            self.classes_ = model.classes_
+            self.decision_function = lambda X: model.decision_function(self._whole(X))
+
+    def predict(self, X: Any) -> Any:
+        return self._model.predict(self._whole(X))
+
+    def _whole(self, X: Any) -> NDArray[np.float64]:
+        rows = np.zeros((len(X), self._model.n_features_in_))
+        rows[:, self._places] = X
+        return rows
+
+
+# ---- one or two features --------------------------------------------------------------
+
+
+def _class_map(model: Any, X: Any, y: Any, names: Sequence[str]) -> Chart:
+    colors, keys = _class_colors(model.classes_, model.predict(model.dictionary_))
+    resolution = int(np.clip((MOST_SCORES / len(model.classes_)) ** 0.5, 40, 300))
+
+    def draw(ax: Any) -> None:
+        plot_decision_surface(
+            model, X, y, ax=ax, resolution=resolution, show_legend=False, colors=colors
+        )
+
+    return _drawn(
+        draw,
+        title="What the model decides where",
+        description="The plane of the two features, coloured by the class the model decides for, "
+        "with boundaries, samples and stored points.",
+        labels=names,
+        keys=[*keys, Key("stored point", "stored")],
+    )
+
+
+def _value_map(model: Any, X: Any, y: Any, names: Sequence[str]) -> Chart:
+    limits: list[tuple[float, float]] = []
+
+    def draw(ax: Any) -> None:
+        plot_value_surface(model, X, y, ax=ax, show_legend=False)
+        limits.append(ax.images[0].get_clim())
+
+    return _drawn(
+        draw,
+        title="What the model predicts where",
+        description="The plane of the two features, coloured by the value the model predicts, "
+        "with samples and stored points.",
+        labels=names,
+        keys=[Key("stored point", "stored")],
+        scale=limits,
+    )
+
+
+def _curve(model: Any, X: Any, y: Any, name: str, target: str) -> Chart:
+    keys = [Key("model", "line", CURVE_COLOR), Key("stored point", "stored")]
+    if X is not None and y is not None:
+        keys.insert(1, Key("sample", "dot", SAMPLE_COLOR))
+    return _drawn(
+        lambda ax: plot_fit(model, X, y, ax=ax, show_legend=False),
+        title="The fitted curve",
+        description=f"The value the model predicts for each value of {name}.",
+        labels=(name, target),
+        keys=keys,
+        grid="xy",
+        shape=(7.2, 4.0),
+    )
+
+
+def _score_curves(model: Any, X: Any, name: str) -> Chart:
+    """One feature and classes: each class's score along the feature."""
+    seen = model.dictionary_[:, 0] if X is None else X[:, 0]
+    low, high = float(seen.min()), float(seen.max())
+    pad = 0.05 * (high - low) or 0.5
+    grid = np.linspace(low - pad, high + pad, 400)
+    scores = model.decision_function(grid[:, None]).reshape(len(grid), -1)
+    labels = [str(label) for label in model.classes_]
+    if scores.shape[1] == 1:  # two classes: one function, positive for the second
+        labels = [f"for {labels[-1]} (positive)"]
+    leading = np.argsort(-np.bincount(scores.argmax(axis=1), minlength=scores.shape[1]))
+    series = [
+        Series(labels[number], style, scores[:, number])
+        for number, style in zip(leading.tolist(), LINE_STYLES, strict=False)
+    ]
+    return line_chart("Score of each class", grid, series, x_label=name)
+
+
+def _drawn(
+    draw: Any,
+    *,
+    title: str,
+    description: str,
+    labels: Sequence[str],
+    keys: Sequence[Key],
+    grid: str = "",
+    shape: tuple[float, float] | None = None,
+    scale: list[tuple[float, float]] | None = None,
+) -> Chart:
+    """A chart whose inside Matplotlib draws; the text around it is the page's own."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context({"svg.hashsalt": "kernelstream"}):
+        figure = Figure(figsize=shape or (6.0, 6.0))
+        ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+        draw(ax)
+        x_range, y_range = ax.get_xlim(), ax.get_ylim()
+        if shape is None:
+            shape = (6.0, 4.5)
+            if ax.get_aspect() == 1.0:
+                tall = (y_range[1] - y_range[0]) / (x_range[1] - x_range[0])
+                shape = (6.0, 6.0 * tall) if tall <= 1.0 else (6.0 / tall, 6.0)
+            figure.set_size_inches(shape)
+        ax.set_aspect("auto")
+        ax.set_title("", loc="left")
+        ax.set_axis_off()
+        inside = _inline_svg(figure)
+    return Chart(
+        title=title,
+        description=description,
+        x_label=labels[0],
+        y_label=labels[1],
+        x_ticks=axis_ticks(*x_range, 5, compact),
+        y_ticks=axis_ticks(*y_range, 5, compact, down=True),
+        keys=keys,
+        inside=inside,
+        grid=grid,
+        scale=None if scale is None else _color_scale(*scale[0]),
+        shape=f"{shape[0]:.3f} / {shape[1]:.3f}",
+    )
+
+
+def _inline_svg(figure: Any) -> str:
+    """The figure as an element of a page, in the page's ink."""
+    file = io.StringIO()
+    no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    figure.savefig(file, format="svg", transparent=True, metadata=no_metadata)
+    text = file.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<style.*?</style>", "", text, flags=re.DOTALL)  # would hold for all the page
+    text = re.sub(r' xmlns(:\w+)?="[^"]*"', "", text)  # HTML knows them, and nothing is a link
+    text = re.sub(
+        r'<svg [^>]*?viewBox="([^"]*)"[^>]*>',
+        r'<svg viewBox="\1" preserveAspectRatio="none" width="100%" height="100%" '
+        r'aria-hidden="true" class="drawing">',
+        text,
+        count=1,
+    )
+    for color, name in ((INK, "ink"), ("#ffffff", "surface")):
+        text = re.sub(color, f"var(--{name})", text, flags=re.IGNORECASE)
+    return text
+
+
+# ---- more features --------------------------------------------------------------------
+
+
+def _plane(model: Any, X: Any, most: int) -> Chart:
+    """Stored points and samples along the two directions in which they spread most."""
+    points = _some_rows(model.dictionary_, most)
+    kept = points if X is None else np.concatenate([points, _dense(X)])
+    coordinates, shares = _principal_plane(kept)
+    stored = len(points)
+    # Colours from the very rows that are drawn: samples as they came, sparse or not.
+    said = model.predict(points)
+    if X is not None:
+        said = np.concatenate([said, model.predict(X)])
+    scale = None
+    if hasattr(model, "classes_"):
+        palette, keys = _class_colors(model.classes_, said)
+        place = np.searchsorted(model.classes_, said)
+        colors = [palette[number] for number in place.tolist()]
+    else:
+        low, high = float(said.min()), float(said.max())
+        colors, keys = _value_colors(said, low, high), []
+        scale = _color_scale(low, high)
+    x_range, y_range = (_padded(coordinates[:, axis]) for axis in (0, 1))
+    across = 100.0 * (coordinates[:, 0] - x_range[0]) / (x_range[1] - x_range[0])
+    down = 100.0 - 100.0 * (coordinates[:, 1] - y_range[0]) / (y_range[1] - y_range[0])
+    looks = "stored crowd" if stored > CROWD else "stored"
+    order = [*range(stored, len(coordinates)), *range(stored)]  # stored points on top
+    dots = [
+        Dot(
+            round(float(across[number]), 2),
+            round(float(down[number]), 2),
+            colors[number],
+            looks if number < stored else "sample",
+        )
+        for number in order
+    ]
+    keys = [*keys, Key("stored point", "stored-open")]
+    if X is not None:
+        keys.append(Key("sample", "sample"))
+    return Chart(
+        title="Stored points in the plane where they spread most",
+        description=f"{stored} stored points and {len(coordinates) - stored} samples along their "
+        "first two principal components, coloured by what the model predicts.",
+        x_label=_component("first", shares[0]),
+        y_label=_component("second", shares[1]),
+        x_ticks=axis_ticks(*x_range, 5, compact),
+        y_ticks=axis_ticks(*y_range, 5, compact, down=True),
+        dots=dots,
+        keys=keys,
+        scale=scale,
+        grid="xy",
+    )
+
+
+def _principal_plane(rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], list[float]]:
+    """Coordinates (n, 2) along the principal components, and their shares of the variance."""
+    from sklearn.decomposition import PCA
+
+    used = rows[:, np.ptp(rows, axis=0) > 0.0]
+    coordinates, shares = np.zeros((len(rows), 2)), [0.0, 0.0]
+    components = min(2, len(rows) - 1, used.shape[1])
+    if components > 0:
+        unit = float(np.abs(used).max())  # squares of huge numbers overflow
+        pca = PCA(components, random_state=0)
+        coordinates[:, :components] = pca.fit_transform(used / unit) * unit
+        shares[:components] = np.nan_to_num(pca.explained_variance_ratio_).tolist()
+    return coordinates, shares
+
+
+def _component(which: str, share: float) -> str:
+    return f"{which} component, {100.0 * share:.0f} % of the variance"
+
+
+# ---- samples and colours --------------------------------------------------------------
+
+
+def _split(sample: Any, features: int) -> tuple[Any, Any]:
+    if sample is None:
+        return None, None
+    X, y = sample if isinstance(sample, tuple) else (sample, None)
+    X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+    if X.ndim != 2:
+        raise ValueError(f"sample must be X or (X, y) with X of shape (n, p), got {X.shape}")
+    if X.shape[1] != features:
+        raise ValueError(f"sample has {X.shape[1]} features, the model has {features}")
+    if y is not None and len(y) != X.shape[0]:
+        raise ValueError(f"sample has {X.shape[0]} rows and {len(y)} targets")
+    return (X, y) if X.shape[0] else (None, None)
+
+
+def _some_rows(rows: Any, most: int) -> Any:
+    """At most so many rows, evenly spread over all."""
+    if rows is None or rows.shape[0] <= most:
+        return rows
+    return rows[np.linspace(0, rows.shape[0] - 1, most).astype(int)]
+
+
+def _dense(X: Any) -> Any:
+    return X.toarray() if sparse.issparse(X) else X
+
+
+def _padded(values: NDArray[np.float64]) -> tuple[float, float]:
+    low, high = float(values.min()), float(values.max())
+    pad = 0.05 * (high - low) or 0.5 * abs(high) or 0.5
+    return low - pad, high + pad
+
+
+def _class_colors(classes: NDArray[Any], said: NDArray[Any]) -> tuple[list[str], list[Key]]:
+    """A colour per class, and the legend; of many classes only the frequent have their own."""
+    if len(classes) <= len(PALETTE):
+        colors = list(PALETTE[: len(classes)])
+        named = list(range(len(classes)))
+    else:
+        counts = np.bincount(np.searchsorted(classes, said), minlength=len(classes))
+        named = sorted(np.argsort(-counts, kind="stable")[: len(PALETTE) - 1].tolist())
+        colors = [OTHER_COLOR] * len(classes)
+        for color, number in zip(PALETTE, named, strict=False):
+            colors[number] = color
+    keys = [Key(str(classes[number]), "square", colors[number]) for number in named]
+    if len(keys) < len(classes):
+        keys.append(Key(f"{len(classes) - len(keys)} other classes", "square", OTHER_COLOR))
+    return colors, keys
+
+
+def _value_colors(values: NDArray[np.float64], low: float, high: float) -> list[str]:
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    shares = (values - low) / (high - low) if high > low else np.full(len(values), 0.5)
+    return [to_hex(color) for color in colormaps[VALUE_COLORS](shares)]
+
+
+def _color_scale(low: float, high: float) -> tuple[str, list[str], str]:
+    return compact(low), _value_colors(np.linspace(0.0, 1.0, 9), 0.0, 1.0), compact(high)

@@ -1,0 +1,257 @@
+"""What a trace tells: the numbers of the end, and how they came about over time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelstream.report.charts import (
+    MINUS,
+    MISSING,
+    Chart,
+    Series,
+    Values,
+    compact,
+    duration,
+    line_chart,
+    memory,
+    percent,
+)
+
+# Columns of a trace that are not metrics; the others are, the first of them in the headline.
+BOOKKEEPING = ("samples", "seconds", "model_order", "bytes", "error_spent", "residual")
+BASELINES = ("no_change", "majority")
+BETTER_HIGH = {"accuracy", "kappa", "f1", "auc", "balanced_accuracy", "r2"}
+BETTER_LOW = {"error", "log_loss", "mae", "mse", "rmse"}
+SHARES = {"accuracy", "balanced_accuracy", "error"}
+NAMES = {
+    "auc": "AUC",
+    "f1": "F1",
+    "log_loss": "log loss",
+    "mae": "MAE",
+    "mse": "MSE",
+    "r2": "R²",
+    "rmse": "RMSE",
+}
+
+
+@dataclass(frozen=True)
+class Card:
+    """A number to see at once."""
+
+    label: str
+    value: str
+    remark: str = ""
+    unit: str = ""
+    tone: str = ""  # "good", "bad" or neither
+
+
+class Progress:
+    """The columns of a trace, whichever of them there are, as float arrays of one length."""
+
+    def __init__(self, columns: Mapping[str, Any], *, of_classes: bool) -> None:
+        self.columns = {str(name): _numbers(values) for name, values in columns.items()}
+        self.length = min((len(values) for values in self.columns.values()), default=0)
+        self.metrics = [
+            name
+            for name in self.columns
+            if name not in BOOKKEEPING
+            and name not in BASELINES
+            and not name.endswith(("_window", "_fading"))
+        ]
+        self.headline = self.metrics[0] if self.metrics else None
+        self.baselines = dict(
+            zip(BASELINES, ("no change", "majority" if of_classes else "the mean"), strict=True)
+        )
+
+    def __getitem__(self, name: str) -> Values:
+        values = self.columns.get(name)
+        return np.full(self.length, np.nan) if values is None else values[: self.length]
+
+    def last(self, name: str) -> float:
+        """The value at the end; NaN if there is none."""
+        return float(self[name][-1]) if self.length else math.nan
+
+
+def metric_name(name: str) -> str:
+    """A metric's name for a sentence.
+
+    Examples
+    --------
+    >>> from kernelstream.report.progress import metric_name
+    >>> metric_name("balanced_accuracy"), metric_name("rmse")
+    ('balanced accuracy', 'RMSE')
+    """
+    return NAMES.get(name, name.replace("_", " "))
+
+
+def metric_text(name: str | None, value: float) -> str:
+    """A metric's value: shares in percent, others with three digits."""
+    return percent(value) if name in SHARES else compact(value)
+
+
+def cards(progress: Progress, model: Any) -> tuple[list[Card], list[Card]]:
+    """The headline numbers: how well the model does, and what it costs."""
+    headline = progress.headline
+    seen = max(progress.last("samples"), float(model.n_seen_))
+    seen = float(model.n_seen_) if math.isnan(seen) else seen
+    quality = []
+    if headline is not None:
+        name = _capital(metric_name(headline))
+        window = progress.last(f"{headline}_window")
+        quality = [
+            Card(name, metric_text(headline, progress.last(headline)), "over the whole stream"),
+            Card(f"{name}, lately", metric_text(headline, window), "over the last window"),
+            *(_lift(progress, headline, baseline) for baseline in BASELINES),
+        ]
+    seconds = progress.last("seconds")
+    speed = progress.last("samples") / seconds if seconds > 0.0 else math.nan
+    most = getattr(model, "max_points", None)
+    per_thousand = 1000.0 * model.error_spent_ / seen if seen else math.nan
+    cost = [
+        Card("Samples", _grouped(seen), f"in {duration(seconds)}" if seconds > 0.0 else ""),
+        Card(
+            "Stored points",
+            _grouped(model.model_order_),
+            f"of at most {_grouped(most)}" if most else "",
+        ),
+        Card("Memory", memory(model.nbytes_), "held by the model"),
+        Card(
+            "Samples per second",
+            compact(speed),
+            f"{duration(1.0 / speed)} per sample" if speed > 0.0 else "",
+        ),
+        Card(
+            "Error spent", compact(model.error_spent_), f"{compact(per_thousand)} per 1000 samples"
+        ),
+    ]
+    return quality, cost
+
+
+def _lift(progress: Progress, metric: str, baseline: str) -> Card:
+    """By how much the model is better than a baseline, in the terms the metric asks for."""
+    value, other = progress.last(metric), progress.last(baseline)
+    name = progress.baselines[baseline]
+    label = f"Lift over {name}"
+    remark = f"baseline {metric_text(metric, other)}"
+    if not math.isfinite(value) or not math.isfinite(other):
+        return Card(label, MISSING, "no baseline was recorded" if math.isnan(other) else "")
+    if metric not in BETTER_HIGH | BETTER_LOW:
+        return Card(f"Difference to {name}", _signed(value - other, compact), remark)
+    gain = value - other if metric in BETTER_HIGH else other - value
+    tone = "good" if gain > 0.0 else "bad" if gain < 0.0 else ""
+    if metric in SHARES:
+        return Card(label, _signed(100.0 * gain, _tenths), remark, "points", tone)
+    if metric in BETTER_LOW and other > 0.0:  # how much of the baseline's loss is gone
+        return Card(label, _signed(gain / other, percent), remark, tone=tone)
+    return Card(label, _signed(gain, compact), remark, tone=tone)
+
+
+def metrics_table(progress: Progress) -> list[tuple[str, list[str]]]:
+    """Per metric and baseline, its last values: cumulative, windowed, fading."""
+    if not progress.length:
+        return []
+    rows = []
+    for name in [*progress.metrics, *(name for name in BASELINES if name in progress.columns)]:
+        metric = progress.headline if name in BASELINES else name
+        label = f"baseline: {progress.baselines[name]}" if name in BASELINES else metric_name(name)
+        ends = [progress.last(f"{name}{suffix}") for suffix in ("", "_window", "_fading")]
+        rows.append((label, [metric_text(metric, end) for end in ends]))
+    return rows
+
+
+def metric_chart(progress: Progress) -> Chart:
+    """The headline metric over time, with the baselines."""
+    metric = progress.headline
+    if metric is None:
+        return line_chart("Metric", progress["samples"], [])
+    name = metric_name(metric)
+    series = [
+        Series(f"baseline: {text}", style, _first_finite(progress, f"{column}_window", column))
+        for (column, text), style in zip(
+            progress.baselines.items(), ("dashed", "dotted"), strict=True
+        )
+    ]
+    series += [
+        Series(f"{name}, cumulative", "thin", progress[metric]),
+        Series(f"{name}, windowed", "thick", progress[f"{metric}_window"]),
+    ]
+    return line_chart(
+        _capital(name),
+        progress["samples"],
+        series,
+        y_format=percent if metric in SHARES else compact,
+        from_zero="x",
+    )
+
+
+def cost_charts(progress: Progress) -> list[Chart]:
+    """Points, memory and time over the stream."""
+    samples = progress["samples"]
+    order = Series("stored points", "thick", progress["model_order"])
+    bytes_ = Series("bytes", "thick", progress["bytes"])
+    ends, per_sample = _rates(progress, "seconds")
+    note = ""
+    if len(ends) > 3:  # compiling and warming up would dwarf the rest
+        ends, per_sample = ends[1:], per_sample[1:]
+        note = "Without the first record, which includes the start."
+    time = Series("time per sample", "thick", per_sample)
+    return [
+        line_chart("Stored points", samples, [order], from_zero="xy"),
+        line_chart("Memory", samples, [bytes_], y_format=memory, from_zero="xy"),
+        line_chart("Time per sample", ends, [time], y_format=duration, from_zero="xy", note=note),
+    ]
+
+
+def budget_charts(progress: Progress) -> list[Chart]:
+    """The error made by compression, in all and as a rate."""
+    total = Series("error spent", "thick", progress["error_spent"])
+    ends, rates = _rates(progress, "error_spent")
+    rate = Series("error per 1000 samples", "thick", 1000.0 * rates)
+    return [
+        line_chart("Error spent, in all", progress["samples"], [total], from_zero="xy"),
+        line_chart("Error spent per 1000 samples", ends, [rate], from_zero="xy"),
+    ]
+
+
+def _rates(progress: Progress, name: str) -> tuple[Values, Values]:
+    """Growth of a column per sample between records, at the later record's place."""
+    samples, values = progress["samples"], progress[name]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        steps, growth = np.diff(samples, prepend=0.0), np.diff(values, prepend=0.0)
+        # A clock set anew by a resumed run goes backwards: no rate there.
+        rates = np.where((steps > 0.0) & (growth >= 0.0), growth / steps, np.nan)
+    return samples, rates
+
+
+def _numbers(values: Any) -> NDArray[np.float64]:
+    numbers = np.asarray(values, dtype=np.float64).ravel()
+    return np.where(np.isfinite(numbers), numbers, np.nan)
+
+
+def _first_finite(progress: Progress, *names: str) -> Values:
+    for name in names:
+        if np.isfinite(progress[name]).any():
+            return progress[name]
+    return progress[names[-1]]
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _grouped(count: float) -> str:
+    return f"{count:,.0f}".replace(",", "\u202f")
+
+
+def _tenths(value: float) -> str:
+    return f"{MINUS if value < 0 else ''}{abs(value):.1f}"
+
+
+def _signed(value: float, format: Any) -> str:
+    return ("+" if value > 0.0 else "") + format(value)

@@ -1,0 +1,158 @@
+"""Arrow arrays as the columns of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelstream.streams.batch import Column, Text
+from kernelstream.streams.errors import require
+
+#: What stands for a missing value in text.
+MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-NaN", "-nan", "NULL", "null")
+_TRUTH = {"true": 1.0, "True": 1.0, "TRUE": 1.0, "false": 0.0, "False": 0.0, "FALSE": 0.0}
+
+#: What is still in Arrow's hands: text is encoded batch by batch.
+BlockColumn = Any  # NDArray or pyarrow string array
+
+
+def kind_of(arrow_type: Any) -> str | None:
+    """The kind of column that holds such values, None where there is none."""
+    types = require("pyarrow", "Reading columns").types
+    if types.is_dictionary(arrow_type):
+        return kind_of(arrow_type.value_type)
+    numbers = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
+    if types.is_null(arrow_type) or any(is_type(arrow_type) for is_type in numbers):
+        return "number"
+    texts = (types.is_string, types.is_large_string, types.is_string_view)
+    if any(is_type(arrow_type) for is_type in texts):
+        return "text"
+    return "date" if types.is_date(arrow_type) or types.is_timestamp(arrow_type) else None
+
+
+def block_column(values: Any, kind: str) -> BlockColumn:
+    """A (chunked) Arrow array as numbers, dates or plain strings.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        A value does not convert.
+    """
+    arrow = require("pyarrow", "Reading columns")
+    if arrow.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if kind == "text":
+        values = values.cast(arrow.string())
+        return values.combine_chunks() if isinstance(values, arrow.ChunkedArray) else values
+    if kind == "date":
+        zone = getattr(values.type, "tz", None)
+        values = values.cast(arrow.timestamp("us", zone), safe=False)
+    elif not arrow.types.is_float64(values.type):
+        values = values.cast(arrow.float64(), safe=False)
+    if isinstance(values, arrow.ChunkedArray):
+        return values.to_numpy()
+    return values.to_numpy(zero_copy_only=False)
+
+
+def slice_column(column: BlockColumn, start: int, stop: int) -> Column:
+    """Rows of a column as a batch holds them; the distinct strings in order of appearance."""
+    if isinstance(column, np.ndarray):
+        return column[start:stop]
+    encoded = column[start:stop].dictionary_encode()
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return Text(codes.astype(np.int32, copy=False), encoded.dictionary.to_pylist())
+
+
+def convert_strings(values: Any, kind: str) -> tuple[BlockColumn, list[int]]:
+    """Convert raw strings one by one where need be.
+
+    Parameters
+    ----------
+    values : pyarrow binary array
+    kind : {"number", "text", "date"}
+
+    Returns
+    -------
+    column : what converts; the rest is missing
+    failed : rows that do not convert
+    """
+    arrow = require("pyarrow", "Reading columns")
+    encoded = values.dictionary_encode()
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    n_distinct = len(encoded.dictionary)
+    strings = np.full(n_distinct + 1, None, object)  # the last: missing
+    bad = _convert_each(
+        encoded.dictionary,
+        [lambda piece: np.array(piece.cast(arrow.string()).to_pylist(), object)],
+        strings,
+    )
+    if kind == "text":
+        column = arrow.array(strings[codes].tolist(), arrow.string())
+    else:
+        bad_text = bad
+        trimmed = arrow.array([text and text.strip(" \t") for text in strings[:-1]], arrow.string())
+        casts, missing = _CASTS[kind]
+        distinct = np.full(n_distinct + 1, missing)
+        bad = _convert_each(trimmed, casts, distinct) | bad_text
+        column = distinct[codes]
+    return column, np.flatnonzero(np.append(bad, False)[codes]).tolist()
+
+
+def _convert_each(
+    values: Any, casts: list[Callable[[Any], NDArray[Any]]], out: NDArray[Any]
+) -> NDArray[np.bool_]:
+    """Write what one of the casts can convert; tell what none can."""
+    failed = np.zeros(len(values), bool)
+
+    def convert(start: int, stop: int) -> None:
+        if start == stop:
+            return
+        for cast in casts:
+            try:
+                out[start:stop] = cast(values[start:stop])
+                return
+            except ValueError:  # Arrow's own errors are ValueErrors
+                continue
+        if stop - start == 1:
+            failed[start] = True
+            return
+        middle = (start + stop) // 2
+        convert(start, middle)
+        convert(middle, stop)
+
+    convert(0, len(values))
+    return failed
+
+
+def _truth(values: Any) -> NDArray[np.float64]:
+    try:
+        return np.array([_TRUTH[text] for text in values.to_pylist()])
+    except KeyError:
+        raise ValueError from None
+
+
+def _cast_number(values: Any) -> NDArray[np.float64]:
+    return values.cast("float64").to_numpy(zero_copy_only=False)
+
+
+def _cast_date(unit: str, zone: str | None) -> Callable[[Any], NDArray[Any]]:
+    def cast(values: Any) -> NDArray[Any]:
+        arrow = require("pyarrow", "Reading dates")
+        dates = values.cast(arrow.timestamp(unit, zone)).cast(
+            arrow.timestamp("us", zone), safe=False
+        )
+        return dates.to_numpy(zero_copy_only=False)
+
+    return cast
+
+
+_CASTS: dict[str, tuple[list[Callable[[Any], NDArray[Any]]], Any]] = {
+    "number": ([_cast_number, _truth], np.nan),
+    "date": (
+        [_cast_date(unit, zone) for zone in (None, "UTC") for unit in ("us", "ns")],
+        np.datetime64("NaT", "us"),
+    ),
+}

@@ -1,0 +1,222 @@
+"""Tables with typed columns: Parquet, Arrow IPC, Feather and data frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from kernelstream.streams.arrow_columns import block_column, kind_of, slice_column
+from kernelstream.streams.bad_rows import BadRows
+from kernelstream.streams.batch import Batch
+from kernelstream.streams.columns import check_schema, choose_columns
+from kernelstream.streams.errors import StreamError, require
+from kernelstream.streams.raw_bytes import open_file
+
+#: Tables of any size, in order, from a row on; only the columns named.
+Tables = Callable[[int, list[str]], Iterator[Any]]
+
+
+class TableSource:
+    """Batches of exactly `batch_rows` rows, cut from Arrow tables; see `open_stream`.
+
+    Parameters
+    ----------
+    name : str
+        For messages.
+    names : list of str
+        All columns there are.
+    tables : callable
+        `tables(row, names)` iterates over Arrow tables that begin with that row.
+    """
+
+    matrix_width: int | None = None
+
+    def __init__(
+        self,
+        name: str,
+        format: str,
+        names: list[str],
+        tables: Tables,
+        *,
+        target: str | None,
+        columns: list[str] | None,
+        schema: dict[str, str] | None,
+        batch_rows: int,
+        position: dict[str, Any] | None,
+        close: Callable[[], None] = lambda: None,
+    ) -> None:
+        given = check_schema(schema)
+        self.name = name
+        self.format = format
+        self.bad = BadRows(name)
+        self._batch_rows = batch_rows
+        self._row = position["row"] if position else 0
+        self._close = close
+        selected = choose_columns(name, names, target, columns)
+        self._tables = tables(self._row, selected)
+        self._waiting = self._next_table()
+        if self._waiting is None and position is None:
+            raise StreamError(f"{name} has no rows: there is nothing to learn from.")
+        if self._waiting is not None:
+            self._waiting = self._fill(self._waiting)
+        self.schema = {
+            column: given.get(column) or self._kind(column, position) for column in selected
+        }
+
+    def _kind(self, column: str, position: dict[str, Any] | None) -> str:
+        if self._waiting is None or position is not None:
+            raise StreamError(f"Resuming {self.name} needs the schema of its first batch.")
+        arrow_type = self._waiting.schema.field(column).type
+        kind = kind_of(arrow_type)
+        if kind is None:
+            raise StreamError(
+                f"{self.name}: column {column!r} holds {arrow_type}, neither numbers, text nor "
+                "dates. Leave it out with columns=, or convert it."
+            )
+        return kind
+
+    @property
+    def position(self) -> dict[str, Any]:
+        """After the batches handed out so far, as JSON can hold it."""
+        return {"format": self.format, "row": self._row}
+
+    def __iter__(self) -> TableSource:
+        return self
+
+    def __next__(self) -> Batch:
+        if self._waiting is None:
+            raise StopIteration
+        table = self._fill(self._waiting)
+        n_rows = min(self._batch_rows, len(table))
+        head = table.slice(0, n_rows)
+        columns = {
+            name: slice_column(self._convert(head[name], name, kind), 0, n_rows)
+            for name, kind in self.schema.items()
+        }
+        rest = table.slice(n_rows)
+        self._waiting = rest if len(rest) else self._next_table()
+        self._row += n_rows
+        return Batch(columns, None, np.arange(self._row - n_rows, self._row))
+
+    def _convert(self, values: Any, name: str, kind: str) -> Any:
+        arrow = require("pyarrow", "Reading columns")
+        try:
+            return block_column(values, kind)
+        except (arrow.ArrowInvalid, arrow.ArrowNotImplementedError, arrow.ArrowTypeError) as error:
+            raise StreamError(
+                f"{self.name}, rows from {self._row}: column {name!r} does not convert to "
+                f"{kind}: {str(error).splitlines()[0]}"
+            ) from None
+
+    def _next_table(self) -> Any:
+        """The next table that has rows, or None."""
+        return next((table for table in self._tables if len(table)), None)
+
+    def _fill(self, table: Any) -> Any:
+        """Add tables until a batch is there, or no more come."""
+        arrow = require("pyarrow", "Reading columns")
+        parts = [table]
+        n_rows = len(table)
+        while n_rows < self._batch_rows and (part := self._next_table()) is not None:
+            parts.append(part)
+            n_rows += len(part)
+        return table if len(parts) == 1 else arrow.concat_tables(parts)
+
+    def close(self) -> None:
+        """Give back the file."""
+        self._close()
+
+
+def open_parquet(path: str, **options: Any) -> TableSource:
+    """Row groups piece by piece; those before the position are not read."""
+    arrow = require("pyarrow", "Reading Parquet")
+    parquet = require("pyarrow.parquet", "Reading Parquet")
+    open_file(path).close()
+    try:
+        # Pages are read through a small buffer: else a row group is held as a whole.
+        file = parquet.ParquetFile(path, buffer_size=1 << 20)
+    except (arrow.ArrowInvalid, OSError) as error:
+        raise _unreadable(path, "Parquet", error) from None
+    names = _unique(path, file.schema_arrow.names)
+
+    def tables(row: int, selected: list[str]) -> Iterator[Any]:
+        groups = file.metadata.num_row_groups
+        sizes = [file.metadata.row_group(group).num_rows for group in range(groups)]
+        starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        first = max(0, int(np.searchsorted(starts, row, side="right")) - 1)
+        wanted = list(range(first, groups))
+        batches = file.iter_batches(
+            options["batch_rows"], row_groups=wanted, columns=selected, use_threads=True
+        )
+        skip = row - int(starts[first])
+        return _skip_rows((arrow.Table.from_batches([batch]) for batch in batches), skip)
+
+    return TableSource(path, "parquet", names, tables, close=file.close, **options)
+
+
+def open_ipc(path: str, format: str, **options: Any) -> TableSource:
+    """Record batches one by one, of the file format or the stream format."""
+    arrow = require("pyarrow", "Reading Arrow files")
+    open_file(path).close()
+    file = arrow.OSFile(path)
+    try:
+        try:
+            reader = arrow.ipc.open_file(file)
+            count = reader.num_record_batches
+            batches = (reader.get_batch(place) for place in range(count))
+        except arrow.ArrowInvalid:
+            file.seek(0)
+            reader = arrow.ipc.open_stream(file)
+            batches = iter(reader)
+    except (arrow.ArrowInvalid, OSError) as error:
+        raise _unreadable(path, "Arrow IPC", error) from None
+    names = _unique(path, reader.schema.names)
+
+    def tables(row: int, selected: list[str]) -> Iterator[Any]:
+        whole = (arrow.Table.from_batches([batch]).select(selected) for batch in batches)
+        return _skip_rows(whole, row)
+
+    return TableSource(path, format, names, tables, close=file.close, **options)
+
+
+def open_frame(frame: Any, **options: Any) -> TableSource:
+    """A data frame of any library that narwhals knows."""
+    narwhals = require("narwhals", "Reading data frames")
+    require("pyarrow", "Reading data frames")
+    try:
+        eager = narwhals.from_native(frame, eager_only=True)
+    except TypeError:
+        raise StreamError(
+            "A stream is opened from a path, '-', arrays (X, y) or a data frame, "
+            f"not from {type(frame).__name__}."
+        ) from None
+    names = _unique("the data frame", [str(name) for name in eager.columns])
+    step = max(options["batch_rows"], 1)
+
+    def tables(row: int, selected: list[str]) -> Iterator[Any]:
+        chosen = eager.select(selected)
+        for start in range(row, len(chosen), step):
+            yield chosen[start : start + step].to_arrow().select(selected)
+
+    return TableSource("the data frame", "frame", names, tables, **options)
+
+
+def _skip_rows(tables: Iterator[Any], n_rows: int) -> Iterator[Any]:
+    for table in tables:
+        skipped = min(n_rows, len(table))
+        n_rows -= skipped
+        yield table.slice(skipped)
+
+
+def _unique(source: str, names: list[str]) -> list[str]:
+    twice = [name for place, name in enumerate(names) if name in names[:place]]
+    if twice:
+        raise StreamError(f"{source} has two columns {twice[0]!r}. Rename one of them.")
+    return names
+
+
+def _unreadable(path: str, format: str, error: Exception) -> StreamError:
+    reason = str(error).splitlines()[0]
+    return StreamError(f"{path} is no {format} file ({reason}). Name its format with format=.")

@@ -1,0 +1,43 @@
+"""Which columns a source hands out, and as what."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from kernelstream.streams.errors import StreamError
+
+KINDS = ("number", "text", "date")
+
+
+def check_schema(schema: dict[str, str] | None) -> dict[str, str]:
+    """The kinds that the caller fixes."""
+    for name, kind in (schema or {}).items():
+        if kind not in KINDS:
+            raise StreamError(
+                f"schema: column {name!r} must be one of {', '.join(KINDS)}, not {kind!r}."
+            )
+    return dict(schema or {})
+
+
+def choose_columns(
+    source: str, names: Sequence[str], target: str | None, columns: Sequence[str] | None
+) -> list[str]:
+    """The columns asked for and the target, in the order of the source."""
+    if target is not None:
+        _check_present(source, target, names)
+    for name in columns or ():
+        _check_present(source, name, names)
+    if columns is None:
+        return list(names)
+    return [name for name in names if name in columns or name == target]
+
+
+def _check_present(source: str, wanted: str, names: Sequence[str]) -> None:
+    if wanted in names:
+        return
+    near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.5)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise StreamError(
+        f"{source} has no column {wanted!r}.{hint} Its columns: {', '.join(map(str, names))}."
+    )

@@ -1,0 +1,179 @@
+"""LIBSVM text: a target and the features that are not zero, on each line."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from kernelstream.streams.bad_rows import BadRows
+from kernelstream.streams.errors import StreamError
+from kernelstream.streams.raw_bytes import ByteStream
+from kernelstream.streams.records import Block, BlockReader
+from kernelstream.streams.text_source import Parsed, TextSource
+
+_COMMENT = re.compile(rb"#[^\r\n]*")
+_LARGEST = 2**31 - 1  # column numbers of a CSR matrix
+_DIGITS = 10  # of the largest
+
+
+class LibsvmSource(TextSource):
+    """Rows of a LIBSVM file; see `open_stream`."""
+
+    format = "libsvm"
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        n_features: int | None,
+        batch_rows: int,
+        on_bad: str,
+        quarantine: str | os.PathLike[str] | None,
+        position: dict[str, Any] | None,
+    ) -> None:
+        if n_features is None:
+            n_features = int(position["n_features"]) if position else _find_width(path)
+        super().__init__(ByteStream(path), batch_rows, None, position)
+        if self._begin(position) is None and position is None:
+            raise self._empty("is empty")
+        self.schema = {"target": "number"}
+        self.matrix_width = n_features
+        self._width = n_features
+        self.bad = BadRows(self.name, on_bad, quarantine, state=position and position.get("bad"))
+
+    @property
+    def position(self) -> dict[str, Any]:
+        """After the batches handed out so far, as JSON can hold it."""
+        return super().position | {"n_features": self._width}
+
+    def _parse(self, block: Block) -> Parsed:
+        lines = block.data.splitlines() if b"#" in block.data else None
+        if lines is None or not any(line.lstrip().startswith(b"#") for line in lines):
+            loaded = self._load(block.data)
+            if loaded is not None and len(loaded[1]) == block.n_records:
+                return Parsed({"target": loaded[1]}, loaded[0])
+        return self._parse_each(block)
+
+    def _load(self, data: bytes) -> tuple[csr_array, NDArray[np.float64]] | None:
+        """All rows if each of them is as it should be."""
+        from sklearn.datasets import load_svmlight_file
+
+        try:
+            X, y = load_svmlight_file(
+                io.BytesIO(data), n_features=self._width, zero_based=False, dtype=np.float64
+            )
+        except (ValueError, OverflowError):
+            return None
+        return csr_array(X), y
+
+    def _parse_each(self, block: Block) -> Parsed:
+        """Keep the good rows, and say what is wrong with each of the others."""
+        rows: list[int] = []
+        bad: list[tuple[int, str]] = []
+        labels: list[float] = []
+        indices: list[NDArray[np.int32]] = []
+        values: list[NDArray[np.float64]] = []
+        for record in range(block.n_records):
+            fields = _COMMENT.sub(b"", block.raw(record)).split()
+            if not fields:
+                continue
+            try:
+                label, places, numbers = self._parse_line(fields)
+            except _BadLineError as error:
+                bad.append((record, str(error)))
+                continue
+            rows.append(record)
+            labels.append(label)
+            indices.append(places)
+            values.append(numbers)
+        indptr = np.concatenate([[0], np.cumsum([len(places) for places in indices])])
+        matrix = csr_array(
+            (
+                np.concatenate([*values, np.empty(0)]),
+                np.concatenate([*indices, np.empty(0, np.int32)]),
+                indptr.astype(np.int64),
+            ),
+            shape=(len(rows), self._width),
+        )
+        return Parsed({"target": np.array(labels)}, matrix, np.array(rows, np.intp), bad)
+
+    def _parse_line(
+        self, fields: list[bytes]
+    ) -> tuple[float, NDArray[np.int32], NDArray[np.float64]]:
+        label = _number(fields[0], "the target")
+        if len(fields) > 1 and fields[1].startswith(b"qid:"):
+            fields = fields[1:]
+        places, numbers = [], []
+        previous = 0
+        for field in fields[1:]:
+            index, colon, value = field.partition(b":")
+            if not colon or not index.isdigit():
+                raise _BadLineError(f"{_show(field)} is not of the form index:value")
+            place = int(index)
+            if place == 0:
+                raise _BadLineError("indices begin at 1, not at 0")
+            if place <= previous:
+                raise _BadLineError(f"index {place} follows {previous}: indices must increase")
+            if place > self._width:
+                raise _BadLineError(f"index {place} is beyond the {self._width} features")
+            numbers.append(_number(value, f"feature {place}"))
+            places.append(place - 1)
+            previous = place
+        return label, np.array(places, np.int32), np.array(numbers, np.float64)
+
+
+class _BadLineError(Exception):
+    """Why a line is refused."""
+
+
+def _number(text: bytes, what: str) -> float:
+    try:
+        if b"_" not in text:
+            return float(text)
+    except ValueError:
+        pass
+    raise _BadLineError(f"{what} is {_show(text)}, not a number")
+
+
+def _show(text: bytes) -> str:
+    return repr(text[:40].decode(errors="replace"))
+
+
+def _find_width(path: str) -> int:
+    """The largest index of the file, by one quick pass over it."""
+    if path == "-":
+        raise StreamError(
+            "LIBSVM text from standard input needs the number of features (n_features=): "
+            "the largest index is known only at its end."
+        )
+    scan = ByteStream(path)
+    try:
+        reader = BlockReader(scan, 1, None)
+        width = 0
+        while (block := reader.next_block()) is not None:
+            width = max(width, largest_index(block.data))
+    finally:
+        scan.close()
+    return width
+
+
+def largest_index(data: bytes) -> int:
+    """The largest of the numbers that stand before a colon, 0 if there is none."""
+    if b"#" in data:
+        data = _COMMENT.sub(b"", data)
+    characters = np.frombuffer(b" " * (_DIGITS + 1) + data, np.uint8)
+    places = np.flatnonzero(characters == ord(":"))
+    numbers = np.zeros(len(places), np.int64)
+    is_number = np.ones(len(places), bool)
+    for power in range(_DIGITS + 1):
+        digits = characters[places - power - 1].astype(np.int64) - ord("0")
+        is_number &= (digits >= 0) & (digits <= 9)
+        numbers[is_number] += digits[is_number] * 10**power
+    numbers = numbers[numbers <= _LARGEST]
+    return int(numbers.max(initial=0))

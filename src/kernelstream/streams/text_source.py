@@ -1,0 +1,132 @@
+"""What all sources of text lines share: batches out of blocks, bad rows, positions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelstream.streams.arrow_columns import BlockColumn, slice_column
+from kernelstream.streams.bad_rows import BadRow, BadRows
+from kernelstream.streams.batch import Batch, slice_rows
+from kernelstream.streams.errors import StreamError
+from kernelstream.streams.raw_bytes import ByteStream
+from kernelstream.streams.records import Block, BlockReader
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """The good rows of a block, and why the others are not."""
+
+    columns: dict[str, BlockColumn]
+    matrix: Any = None
+    records: NDArray[np.intp] | None = None  # the record of each row; None: all records are rows
+    bad: list[tuple[int, str]] = field(default_factory=list)  # (record, reason), in order
+
+
+class TextSource(ABC):
+    """Batches of `batch_rows` records each, less those that are bad.
+
+    A subclass sets `schema`, `bad` and `matrix_width`, parses blocks, and calls `_begin`.
+    """
+
+    format: str
+    schema: dict[str, str]
+    matrix_width: int | None = None
+    bad: BadRows
+
+    def __init__(
+        self,
+        stream: ByteStream,
+        batch_rows: int,
+        delimiter: str | None,
+        position: dict[str, Any] | None,
+    ) -> None:
+        self.name = stream.name
+        self._stream = stream
+        self._batch_rows = batch_rows
+        self._reader = BlockReader(stream, batch_rows, delimiter)
+        self._rows = position["rows"] if position else 0
+        self._block: Block | None = None
+        self._parsed = Parsed({})
+        self._lines = np.empty(0, np.int64)
+        self._record = 0  # the next one of the block
+        self._place = (0, 1)  # offset and line after the blocks before this one
+
+    @abstractmethod
+    def _parse(self, block: Block) -> Parsed: ...
+
+    def _begin(self, position: dict[str, Any] | None) -> Block | None:
+        """Read the first block, which a new stream must have."""
+        if position is not None:
+            self._reader.skip_to(position["offset"], position["line"])
+        self._place = self._reader.place
+        self._block = self._reader.next_block()
+        if self._block is None and self._reader.failure is not None:
+            raise self._reader.failure
+        return self._block
+
+    @property
+    def position(self) -> dict[str, Any]:
+        """After the batches handed out so far, as JSON can hold it."""
+        offset, line = self._place
+        if self._block is not None and self._record:
+            offset, line = self._block.place_after(self._record)
+        return {
+            "format": self.format,
+            "offset": offset,
+            "line": line,
+            "rows": self._rows,
+            "bad": self.bad.state,
+        }
+
+    def __iter__(self) -> TextSource:
+        return self
+
+    def __next__(self) -> Batch:
+        while self._block is not None:
+            if self._record == 0:
+                self._parsed = self._parse(self._block)
+                self._lines = self._block.lines()
+            if self._record < self._block.n_records:
+                batch = self._next_records(self._block)
+                if len(batch):
+                    return batch
+            else:
+                self._place = self._block.place_after(self._record)
+                self._block, self._parsed, self._record = None, Parsed({}), 0
+                self._block = self._reader.next_block()
+        if self._reader.failure is not None:
+            raise self._reader.failure
+        raise StopIteration
+
+    def _next_records(self, block: Block) -> Batch:
+        start, stop = self._record, min(self._record + self._batch_rows, block.n_records)
+        parsed = self._parsed
+        records = [record for record, _ in parsed.bad]
+        bad = parsed.bad[bisect_left(records, start) : bisect_left(records, stop)]
+        lines = self._lines
+        self.bad.refuse([BadRow(int(lines[place]), why, block.raw(place)) for place, why in bad])
+        self._record = stop
+        if parsed.records is not None:
+            start, stop = np.searchsorted(parsed.records, [start, stop]).tolist()
+            lines = lines[parsed.records[start:stop]]
+        else:
+            lines = lines[start:stop]
+        self._rows += stop - start
+        return Batch(
+            {name: slice_column(column, start, stop) for name, column in parsed.columns.items()},
+            None if parsed.matrix is None else slice_rows(parsed.matrix, start, stop),
+            lines,
+        )
+
+    def close(self) -> None:
+        """Give back the file."""
+        self._stream.close()
+
+    def _empty(self, what: str) -> StreamError:
+        return StreamError(f"{self.name} {what}: there is nothing to learn from.")
