@@ -11,6 +11,7 @@ from kernelstream.core.state import (
     largest_capacity,
     pack,
     resize,
+    spread,
     state_bytes,
     unpack,
 )
@@ -134,3 +135,11 @@ def test_resize_adds_and_drops_columns(state):
 def test_resize_refuses_to_lose_points(state):
     with pytest.raises(ValueError, match="20 points"):
         resize(state, 19)
+
+
+@pytest.mark.parametrize("least", [1, 17, 500])
+@pytest.mark.parametrize("capacity", [16, 32, 48, 512, 1024])
+def test_spread_capacities_are_odd_numbers_of_cache_lines(capacity, least):
+    found = spread(capacity, least)
+    assert least <= found <= max(capacity, least)
+    assert found == least or (found // 8) % 2 == 1

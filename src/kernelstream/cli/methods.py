@@ -13,6 +13,7 @@ from kernelstream.cli.errors import UserError
 #: What ``--model`` accepts: the classifier and the regressor of each method.
 METHODS: dict[str, tuple[type[Any], type[Any]]] = {
     "polk": (models.POLKClassifier, models.POLKRegressor),
+    "avm": (models.AVMClassifier, models.AVMRegressor),
 }
 
 #: Set by the tool itself: one pass over the stream, in its order.

@@ -12,6 +12,7 @@ import numpy as np
 
 from kernelstream.core.blas import multiply
 from kernelstream.core.jit import compiled, inner
+from kernelstream.core.tiles import dense_products, sparse_products
 
 GAUSSIAN, LAPLACIAN, MATERN32, MATERN52, POLYNOMIAL, LINEAR, ADD, MULTIPLY, SCALE = range(9)
 
@@ -175,43 +176,12 @@ def row_norms(rows, i):
 
 
 @inner
-def _entry(rows, i, q, end):
-    """Feature and value of entry ``q`` of sample ``i``; past the end a zero."""
-    at = min(q, end - 1)
-    if rows.sparse:
-        feature, value = rows.indices[at], rows.data[at]
-    else:
-        feature, value = np.int32(at), rows.dense[i, at]
-    return feature, value if q < end else 0.0
-
-
-@inner
 def row_dots(rows, i, points, n, work):
     """``work[DOTS, :n]`` = inner products of sample ``i`` with the first ``n`` points."""
-    for j in range(n):
-        work[DOTS, j] = 0.0
-    q = rows.indptr[i] if rows.sparse else 0
-    end = rows.indptr[i + 1] if rows.sparse else rows.dense.shape[1]
-    while q < end:  # several features at a time: fewer trips through the sums
-        fa, a = _entry(rows, i, q, end)
-        fb, b = _entry(rows, i, q + 1, end)
-        fc, c = _entry(rows, i, q + 2, end)
-        fd, d = _entry(rows, i, q + 3, end)
-        if end - q <= 4:
-            for j in range(n):
-                work[DOTS, j] += (a * points[fa, j] + b * points[fb, j]) + (
-                    c * points[fc, j] + d * points[fd, j]
-                )
-            return
-        fe, e = _entry(rows, i, q + 4, end)
-        ff, f = _entry(rows, i, q + 5, end)
-        fg, g = _entry(rows, i, q + 6, end)
-        fh, h = _entry(rows, i, q + 7, end)
-        for j in range(n):
-            work[DOTS, j] += (
-                (a * points[fa, j] + b * points[fb, j]) + (c * points[fc, j] + d * points[fd, j])
-            ) + ((e * points[fe, j] + f * points[ff, j]) + (g * points[fg, j] + h * points[fh, j]))
-        q += 8
+    if rows.sparse:
+        sparse_products(rows, i, points, n, work)
+    else:
+        dense_products(rows, i, np.int64(1), points, n, work)
 
 
 @inner

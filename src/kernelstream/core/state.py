@@ -100,6 +100,15 @@ def largest_capacity(limit: int, features: int, columns: int, factored: bool = T
     return guess
 
 
+def spread(capacity: int, least: int) -> int:
+    """At most this capacity, at least the other, and if possible an odd number of cache lines.
+
+    With a power of two the features of a point would all compete for the same cache set.
+    """
+    lines = capacity // 8
+    return max(8 * (lines - 1 + lines % 2), least)
+
+
 def allocate(features: int, columns: int, capacity: int, seed: int, factored: bool = True) -> State:
     """An empty state."""
     state = _arrays(features, columns, capacity, factored)

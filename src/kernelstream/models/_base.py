@@ -27,6 +27,7 @@ from kernelstream.core.state import (
     allocate,
     largest_capacity,
     resize,
+    spread,
     state_bytes,
 )
 from kernelstream.errors import DivergenceError
@@ -295,11 +296,11 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
                 return
             if reason == ROOMY:
                 needed = max(SMALLEST_CAPACITY, self._state.order) + self.batch_size
-                self._state = resize(self._state, min(2 * needed, limit))
+                self._state = resize(self._state, min(spread(2 * needed, needed), limit))
                 return
             if reason == FULL:
                 batch = min(self.batch_size, len(targets))
-                wanted = max(2 * self._state.capacity, self._state.order + batch)
+                wanted = spread(2 * self._state.capacity, self._state.order + batch)
                 self._state = resize(self._state, min(wanted, limit))
             elif reason == UNUSABLE:
                 raise ValueError(f"Sample {done} of this call has NaN, infinite or huge entries.")
