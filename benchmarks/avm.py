@@ -202,7 +202,7 @@ def _closed_form(beta: float, rho: float, samples: int) -> float:
 def endurance() -> None:
     """A million samples: memory, points and time per sample."""
     random = np.random.default_rng(0)
-    model = AVMClassifier(delta=1.0, random_state=0)
+    model = AVMClassifier(delta=2.0, random_state=0)
 
     def rows() -> Iterator[tuple[Any, ...]]:
         for tenth in range(10):
