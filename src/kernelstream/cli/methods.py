@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 from typing import Any
@@ -80,12 +79,6 @@ def value_of(text: str) -> Any:
     if match := re.fullmatch(r"([0-9.]+)\s*([kmg])i?b?", lowered):  # 64M, 1.5GiB
         return int(float(match[1]) * 1024 ** ("kmg".index(match[2]) + 1))
     return text
-
-
-def closest(name: str, names: list[str]) -> str:
-    """A hint at what was probably meant."""
-    near = difflib.get_close_matches(name, names, 1)
-    return f"did you mean {near[0]!r}? " if near else ""
 
 
 def _parameters(estimator: type[Any]) -> list[str]:
