@@ -21,7 +21,7 @@ Out = Annotated[Path, typer.Option(help="Where to write the resulting model.")]
 Error = Annotated[
     Optional[float], typer.Option(help="The error in the RKHS norm that may be made.")
 ]
-MaxPoints = Annotated[Optional[int], typer.Option(help="Points that may remain.")]
+MaxPoints = Annotated[Optional[int], typer.Option(min=1, help="Points that may remain.")]
 AsJson = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
 
 

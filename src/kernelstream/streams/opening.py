@@ -160,7 +160,8 @@ def _find_format(path: str, format: str | None) -> str:
         if format is None:
             raise StreamError(
                 f"{path}: the suffix {suffix!r} does not tell the format. "
-                f"Name one of {known} with --format (format=); suffixes that do: {', '.join(SUFFIXES)}."
+                f"Name one of {known} with --format (format=); "
+                f"suffixes that do: {', '.join(SUFFIXES)}."
             )
     if format not in SUFFIXES.values():
         raise StreamError(f"format must be one of {known}, not {format!r}.")
