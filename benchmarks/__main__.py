@@ -2,7 +2,7 @@
 
 import argparse
 
-from benchmarks import accuracy, comparison, speed
+from benchmarks import accuracy, comparison, kill, speed
 
 BENCHMARKS = {
     "comparison": comparison.main,
@@ -14,6 +14,7 @@ BENCHMARKS = {
     "streams": accuracy.streams,
     "defaults": accuracy.defaults,
     "mnist": accuracy.mnist,
+    "kill": kill.main,
 }
 #: What ``make bench`` runs: a few minutes.
 USUAL = ("comparison", "calls", "sparse")

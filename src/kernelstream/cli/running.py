@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -272,6 +273,11 @@ class Stop:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
+        with contextlib.suppress(ImportError):
+            import pyarrow
+
+            # Its own would cancel the reading of a block, whose rows would then be missing.
+            pyarrow.enable_signal_handlers(False)
         before = {number: signal.signal(number, self._note) for number in _SIGNALS}
         try:
             yield
