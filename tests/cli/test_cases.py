@@ -106,6 +106,9 @@ MISTAKES = {
     "metric of the other task": (None, (*LEARN, "--metrics", "rmse"), "rmse"),
     "metric without probabilities": (None, (*LEARN, "--metrics", "log_loss"), "loss='log_loss'"),
     "unknown method": (None, (*LEARN, "--model", "forest"), "use one of: polk"),
+    "gamma of one batch": (None, (*LEARN, "--gamma", "scale"), "give a number, or leave it out"),
+    "not npz": (
+        None, ("learn", "rows.csv", "--format", "npz"), "rows.csv is no .npz file of plain arrays"),
     "bad parameter": (None, (*LEARN, "--eta0", "-1"), "eta0"),
     "parameter that is no number": (None, (*LEARN, "--epsilon", "much"), "epsilon"),
     "unknown policy": (None, (*LEARN, "--on-bad", "weep"), "raise, skip, quarantine"),
@@ -119,6 +122,7 @@ MISTAKES = {
     "no folder for the model": (
         None, (*LEARN, "--out", "no/model.ks"), "make it first"),
     "model into a folder": (None, (*LEARN, "--out", "."), "name a file"),
+    "model into a device": (None, (*LEARN, "--out", "/dev/null"), "no regular file"),
     "output that replaces the input": (
         None, (*LEARN, "--out", "rows.csv"), "would replace the file rows.csv that is read"),
     "two outputs in one file": (

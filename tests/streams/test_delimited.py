@@ -143,7 +143,7 @@ def test_columns_can_be_left_out(write):
     path = write("a,b,c\n1,?,3\n2,5,4\n")
     rows, _, _ = read_all(path, drop=["b"], target="c")
     assert rows == {"a": [1, 2], "c": [3, 4]}
-    with pytest.raises(StreamError, match="'d'.*Its columns: a, b, c"):
+    with pytest.raises(StreamError, match=r"'d'.*Its columns: a, b, c"):
         open_stream(path, drop=["d"])
     with pytest.raises(StreamError, match="target 'c' cannot be left out"):
         open_stream(path, drop=["c"], target="c")

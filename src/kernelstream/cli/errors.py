@@ -26,7 +26,7 @@ def describe(error: Exception) -> str:
         reason = error.strerror[:1].lower() + error.strerror[1:]
         return f"{os.fsdecode(error.filename)}: {reason}"
     if isinstance(error, MemoryError):
-        return f"out of memory ({error}); use fewer --max-points or --batch-rows"
+        return f"out of memory ({error}); use smaller --max-points, --batch-rows or --window"
     return " ".join(str(error).split()) or type(error).__name__
 
 
@@ -47,6 +47,8 @@ def check_outputs(outputs: Mapping[str, Path | None], *inputs: str | Path) -> No
         folder = place.absolute().parent
         if place.is_dir():
             raise UserError(f"{option} {place} is a folder", "name a file")
+        if place.exists() and not place.is_file():
+            raise UserError(f"{option} {place} is no regular file", "name one, or a new one")
         if not folder.is_dir():
             raise UserError(f"{option} {place}: there is no folder {folder}", "make it first")
         if not os.access(folder, os.W_OK):

@@ -40,6 +40,9 @@ def make_estimator(method: str, task: str, given: dict[str, str | None], **defau
             raise UserError(f"{method} has no option --{name.replace('_', '-')}",
                             f"it has: {', '.join(option(name) for name in known)}")  # fmt: skip
         settings[name] = value_of(text)
+    if settings.get("gamma") == "scale":
+        raise UserError("--gamma scale depends on how the stream is cut",
+                        "give a number, or leave it out: 1 / inputs is taken")  # fmt: skip
     model = estimator(**settings)
     try:
         model._check_parameters(anew=True)

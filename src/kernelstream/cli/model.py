@@ -27,7 +27,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
 
 def inspect(
     model: ModelFile,
-    points: Annotated[int, typer.Option(help="Most influential points to list.")] = 10,
+    points: Annotated[int, typer.Option(min=0, help="Most influential points to list.")] = 10,
     report: Annotated[
         Optional[Path], typer.Option(help="Also as an HTML page, with a picture of the model.")
     ] = None,

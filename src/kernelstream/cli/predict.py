@@ -108,7 +108,7 @@ def evaluate(
 
 def load_stream_model(path: Path) -> StreamModel:
     """A model for raw rows."""
-    if not path.exists():
+    if not path.is_file():
         raise UserError(f"there is no file {path}", "name a model written by kernelstream learn")
     try:
         return StreamModel.load(path)
