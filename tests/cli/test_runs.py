@@ -75,19 +75,22 @@ def test_a_signal_stops_and_the_command_shown_goes_on(run, tmp_path, number):
     assert outcome_of(tmp_path) == outcome
 
 
+def _is_new(place: Path, before: bytes | None) -> bool:
+    return place.exists() and place.read_bytes() != before
+
+
 def test_killed_at_any_moment_it_goes_on(run, tmp_path):
     words, rows, outcome = run
     (tmp_path / "rows.csv").symlink_to(rows)
+    place = tmp_path / "place" / "checkpoint.ks"
     random = np.random.default_rng(5)
-    killed = 0
-    while killed < 3:  # three for each of the two tasks
+    for _ in range(3):  # for each of the two tasks
+        before = place.read_bytes() if place.exists() else None
         child = start(tmp_path, *words, "--resume")
-        # From the moment it starts reading: most of the start is not worth killing.
-        time.sleep(random.uniform(0.05, 0.9))
-        result = child.kill(signal.SIGKILL)
-        killed += 1
-        if result.code == 0:  # it was over already
-            break
+        wait_until(lambda: _is_new(place, before) or not child.process.is_alive())  # noqa: B023
+        time.sleep(random.uniform(0.0, 0.25))
+        if not child.process.is_alive() or child.kill(signal.SIGKILL).code == 0:
+            break  # it was over already
     assert start(tmp_path, *words, "--resume").wait().code == 0
     assert outcome_of(tmp_path) == outcome
     # What a killed process leaves behind is named as the manual says.
