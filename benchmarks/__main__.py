@@ -2,7 +2,7 @@
 
 import argparse
 
-from benchmarks import accuracy, avm, comparison, speed, tool
+from benchmarks import accuracy, avm, comparison, kill, speed, tool
 
 BENCHMARKS = {
     "comparison": comparison.main,
@@ -16,6 +16,7 @@ BENCHMARKS = {
     "mnist": accuracy.mnist,
     "avm": avm.main,
     "tool": tool.tool,
+    "kill": kill.main,
 }
 #: What ``make bench`` runs: a few minutes.
 USUAL = ("comparison", "calls", "sparse")

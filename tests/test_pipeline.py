@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 import kernelstream
 from kernelstream import ModelFileError, POLKClassifier, POLKRegressor, storage
@@ -301,6 +303,26 @@ def test_arguments_that_make_no_sense():
     ):
         with pytest.raises(ValueError, match=message):
             StreamModel(model, preparation, target, task)
+
+
+@tasks
+@texts_or_not
+def test_anew_prepares_and_measures_alike(task, texts, tmp_path):
+    first, other = rows(task, texts=texts), rows(task, texts=texts, seed=1)
+    model = fresh(task, first).learn(first).flush()
+    again = model.anew(clone(model.model))
+    assert again.prepares_like(model)
+    assert not fresh(task, other).learn(other).flush().prepares_like(model)
+    again.save(tmp_path / "unlearned.ks")
+    loaded = StreamModel.load(tmp_path / "unlearned.ks")
+    with pytest.raises(NotFittedError):
+        again.predict(other)
+    said, _ = again.predict_then_learn(other)
+    assert len(said) == len(other)
+    assert again.prepares_like(model)
+    assert loaded.learn(other).fingerprint() == again.fingerprint()
+    with pytest.raises(NotFittedError):
+        fresh(task, first).anew(clone(model.model))
 
 
 def test_nothing_learned_and_empty_batches(tmp_path):

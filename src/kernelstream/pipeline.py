@@ -299,11 +299,36 @@ class StreamModel(Saved):
         """The labels met so far, sorted."""
         return self.model.classes_  # type: ignore[no-any-return]
 
-    def _features(self, batch: Batch) -> Any:
+    def _check_taught(self) -> None:
         check_is_fitted(
             self.estimator, msg="This StreamModel has not learned from any row with a target yet."
         )
+
+    def _features(self, batch: Batch) -> Any:
+        self._check_taught()
         return self.preparation.transform(batch)
+
+    def prepares_like(self, other: StreamModel) -> bool:
+        """Whether both give every row the same features and measure the target alike."""
+        alike = self.preparation.same_as(other.preparation)
+        if alike and self.task == other.task == "regression":
+            alike = self.estimator.same_units(other.estimator)
+        return alike
+
+    def anew(self, model: Any) -> StreamModel:
+        """A new model that prepares rows as this one does: the two can be merged.
+
+        Parameters
+        ----------
+        model : estimator
+            New: it has learned nothing yet.
+        """
+        self._check_taught()
+        result = StreamModel(model, self.preparation.frozen_copy(), self.target, self.task)
+        result._kind = self._kind
+        if isinstance(self.estimator, InUnits):
+            result.estimator.take_units(self.estimator)
+        return result
 
     def with_model(self, model: Any) -> Self:
         """A copy with another trained estimator for the same prepared rows."""

@@ -126,6 +126,31 @@ def test_standard_input(monkeypatch):
         assert len(first) == 30
 
 
+def test_standard_input_goes_on_far_ahead(monkeypatch):
+    """Skipping must not swallow what follows: a pipe cannot seek back."""
+    data = b"a,b\n" + b"".join(b"%d,x\n" % i for i in range(100_000))
+    for content in (data, gzip.compress(data)):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content))))
+        stream = open_stream("-", batch_rows=1000)
+        for _ in range(70):
+            next(stream)
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content))))
+        resumed = open_stream("-", batch_rows=1000, position=stream.position, schema=stream.schema)
+        assert next(resumed).columns["a"].tolist() == list(range(70_000, 71_000))
+
+
+def test_columns_can_be_left_out(write):
+    path = write("a,b,c\n1,?,3\n2,5,4\n")
+    rows, _, _ = read_all(path, drop=["b"], target="c")
+    assert rows == {"a": [1, 2], "c": [3, 4]}
+    with pytest.raises(StreamError, match=r"'d'.*Its columns: a, b, c"):
+        open_stream(path, drop=["d"])
+    with pytest.raises(StreamError, match="target 'c' cannot be left out"):
+        open_stream(path, drop=["c"], target="c")
+    with pytest.raises(StreamError, match="no column names"):
+        open_stream((np.ones((2, 1)), np.ones(2)), drop=["a"])
+
+
 REFUSED = {
     "empty": ("", {}, "is empty"),
     "only a mark": (b"\xef\xbb\xbf", {}, "is empty"),

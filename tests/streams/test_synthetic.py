@@ -8,6 +8,7 @@ from kernelstream.streams import (
     make_drifting_market,
     make_multidist,
     make_regression_outliers,
+    synthetic,
 )
 
 
@@ -172,3 +173,21 @@ def test_market_has_everything_a_real_stream_has():
     again = make_drifting_market(20_000, random_state=0)
     assert all(np.array_equal(columns[name], again[name], equal_nan=name in ("wind", "temperature"))
                for name in columns)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("blocks", "make"),
+    [
+        (synthetic.multidist_blocks, make_multidist),
+        (synthetic.regression_outliers_blocks, make_regression_outliers),
+    ],
+)
+def test_blocks_begin_with_the_stream_made_at_once(blocks, make):
+    X, y = (np.concatenate(parts) for parts in zip(*blocks(150_000, random_state=4), strict=True))
+    assert X.shape[0] == len(y) == 150_000
+    X_whole, y_whole = make(synthetic.BLOCK_SAMPLES, random_state=4)
+    assert np.array_equal(X[: len(y_whole)], X_whole)
+    assert np.array_equal(y[: len(y_whole)], y_whole)
+    shorter = next(blocks(70, random_state=4))
+    assert np.array_equal(shorter[0], X[:70])
+    assert not np.array_equal(X[100_000:100_070], X[:70])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from typing import Annotated
@@ -11,7 +10,7 @@ import typer
 
 from kernelstream._version import __version__
 from kernelstream.cli import data, demo, learn, model, predict
-from kernelstream.cli.errors import UserError
+from kernelstream.cli.errors import UserError, describe, print_json
 from kernelstream.errors import DivergenceError, IllConditionedError
 from kernelstream.storage import ModelFileError
 from kernelstream.streams import StreamError
@@ -79,22 +78,22 @@ def _options(
 #: What a user can put right: shown without a traceback.
 _EXPECTED = (
     UserError, StreamError, ModelFileError, DivergenceError, IllConditionedError, OSError,
-    ValueError, ImportError,
+    ValueError, ImportError, MemoryError,
 )  # fmt: skip
 
 
 def run() -> None:
-    """Run the command given; every expected error is one line and exit code 2."""
+    """Run the command given; every expected error is one line and exit code 2.
+
+    A reader of our output that goes away (``| head -1``) is no error: click ends in silence.
+    """
     try:
-        app(standalone_mode=True)
-    except BrokenPipeError:  # the reader of our output went away: not an error
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+        app(prog_name="kernelstream")
     except _EXPECTED as error:
         if os.environ.get("KERNELSTREAM_DEBUG"):
             raise
-        problem = " ".join(str(error).split()) or type(error).__name__
+        problem = describe(error)
         if "--json" in sys.argv:
-            print(json.dumps({"error": problem, "type": type(error).__name__}))
+            print_json({"error": problem, "type": type(error).__name__})
         print(f"kernelstream: {problem}", file=sys.stderr)
         sys.exit(2)

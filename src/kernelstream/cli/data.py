@@ -13,35 +13,39 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from kernelstream.cli.errors import UserError
+from kernelstream.cli.errors import UserError, check_outputs
+from kernelstream.preparation import kind_of
 from kernelstream.streams import (
     list_datasets,
     make_drifting_market,
-    make_multidist,
-    make_regression_outliers,
     open_stream,
 )
-from kernelstream.streams.batch import Text
+from kernelstream.streams.batch import Batch, Text, slice_rows
+from kernelstream.streams.synthetic import multidist_blocks, regression_outliers_blocks
 
-#: Rows generated or converted at a time.
-_ROWS = 100_000
+#: Rows converted at a time.
+_ROWS = 16_384
+#: Entries of features without names that are made dense at a time.
+_ENTRIES = 1 << 22
 
-
-def _multidist(rows: int, seed: int) -> dict[str, Any]:
-    X, y = make_multidist(rows, random_state=seed)
-    return {"x": X[:, 0], "y": X[:, 1], "label": y}
-
-
-def _outliers(rows: int, seed: int) -> dict[str, Any]:
-    X, y = make_regression_outliers(rows, random_state=seed)
-    return {"x": X[:, 0], "y": y}
+Tables = Iterator[dict[str, Any]]
 
 
-def _market(rows: int, seed: int) -> dict[str, Any]:
-    return make_drifting_market(rows, random_state=seed)
+def _multidist(rows: int, seed: int) -> Tables:
+    for X, y in multidist_blocks(rows, random_state=seed):
+        yield {"x": X[:, 0], "y": X[:, 1], "label": y}
 
 
-GENERATORS: dict[str, tuple[Callable[[int, int], dict[str, Any]], str, str]] = {
+def _outliers(rows: int, seed: int) -> Tables:
+    for X, y in regression_outliers_blocks(rows, random_state=seed):
+        yield {"x": X[:, 0], "y": y}
+
+
+def _market(rows: int, seed: int) -> Tables:
+    yield make_drifting_market(rows, random_state=seed)  # its rule changes halfway: made as a whole
+
+
+GENERATORS: dict[str, tuple[Callable[[int, int], Tables], str, str]] = {
     "multidist": (_multidist, "label", "five classes, mixtures of Gaussians in the plane (POLK)"),
     "outliers": (_outliers, "y", "a curve with noise and outliers (COLK)"),
     "market": (_market, "direction", "a drifting electricity market: dates, categories, gaps"),
@@ -73,8 +77,9 @@ def generate(
     """Write a generated stream."""
     if name not in GENERATORS:
         raise UserError(f"no generator {name!r}", f"use one of: {', '.join(GENERATORS)}")
-    columns = GENERATORS[name][0](rows, seed)
-    _write_table(out, iter([columns]), GENERATORS[name][1])
+    if out != "-":
+        check_outputs({"--out": Path(out)})
+    _write_table(out, GENERATORS[name][0](rows, seed), GENERATORS[name][1])
 
 
 def convert(
@@ -85,31 +90,41 @@ def convert(
     ] = "target",
     format: Annotated[Optional[str], typer.Option(help="The source's format.")] = None,
 ) -> None:
-    """Write a stream in another format."""
+    """Write a stream in another format.
+
+    Batch by batch: only .npz files are made as a whole.
+    """
+    if out != "-":
+        check_outputs({"--out": Path(out)}, source)
     rows = open_stream(source, format=format, batch_rows=_ROWS)
     with contextlib.closing(rows):
         if out.endswith((".libsvm", ".svm")):
             _write_libsvm(out, rows, target)
         else:
-            _write_table(out, (_table(batch) for batch in rows), target)
+            _write_table(out, (table for batch in rows for table in _tables(batch)), target)
 
 
-def _table(batch: Any) -> dict[str, Any]:
+def _tables(batch: Batch) -> Tables:
     """A batch as plain columns; features without names become f0, f1, ..."""
-    columns: dict[str, Any] = {}
-    if batch.matrix is not None:
-        dense = batch.matrix if isinstance(batch.matrix, np.ndarray) else batch.matrix.toarray()
-        columns = {f"f{j}": dense[:, j] for j in range(dense.shape[1])}
-    for name, column in batch.columns.items():
-        if isinstance(column, Text):
-            values = np.array([*column.values, None], dtype=object)
-            columns[name] = values[column.codes]
-        else:
-            columns[name] = column
-    return columns
+    width = 0 if batch.matrix is None else batch.matrix.shape[1]
+    step = max(1, _ENTRIES // max(width, 1))
+    for start in range(0, len(batch), step):
+        stop = min(start + step, len(batch))
+        columns: dict[str, Any] = {}
+        if batch.matrix is not None:
+            part = slice_rows(batch.matrix, start, stop)
+            dense = part if isinstance(part, np.ndarray) else part.toarray()
+            columns = {f"f{j}": dense[:, j] for j in range(width)}
+        for name, column in batch.columns.items():
+            if isinstance(column, Text):
+                values = np.array([*column.values, None], dtype=object)
+                columns[name] = values[column.codes[start:stop]]
+            else:
+                columns[name] = column[start:stop]
+        yield columns
 
 
-def _write_table(out: str, tables: Iterator[dict[str, Any]], target: str) -> None:
+def _write_table(out: str, tables: Tables, target: str) -> None:
     """Write columns batch by batch; the suffix chooses the format."""
     import pyarrow as pa
     import pyarrow.csv
@@ -139,22 +154,22 @@ def _write_table(out: str, tables: Iterator[dict[str, Any]], target: str) -> Non
                 writer = stack.enter_context(
                     pyarrow.csv.CSVWriter(place, table.schema, write_options=options)
                 )
-            writer.write_table(table.cast(writer.schema) if hasattr(writer, "schema") else table)
+            writer.write_table(table)
 
 
 def _arrow(column: Any) -> Any:
+    """By the kind of column alone, never by the values: all batches have the same types."""
     import pyarrow as pa
 
     array = np.asarray(column)
     if array.dtype.kind == "f":
-        whole = np.isnan(array) | (array == np.rint(array))
-        if whole.all() and np.abs(np.nan_to_num(array)).max(initial=0.0) < 2.0**53:
-            return pa.array(np.nan_to_num(array).astype(np.int64), mask=np.isnan(array))
         return pa.array(array, mask=np.isnan(array))
-    return pa.array(array.tolist() if array.dtype.kind == "O" else array)
+    if array.dtype.kind in "OU":
+        return pa.array(array.tolist(), pa.string())
+    return pa.array(array)
 
 
-def _write_npz(out: str, tables: Iterator[dict[str, Any]], target: str) -> None:
+def _write_npz(out: str, tables: Tables, target: str) -> None:
     parts = list(tables)  # the format holds whole arrays
     names = [name for name in parts[0] if name != target]
     if target not in parts[0]:
@@ -182,17 +197,17 @@ def _write_libsvm(out: str, rows: Any, target: str) -> None:
     with replacing(Path(out)) as place:
         for batch in rows:
             y = batch.columns.get(target)
-            if y is None or isinstance(y, Text):
+            if y is None or kind_of(y) != "number":
                 raise UserError(f"LIBSVM text needs a target of numbers, {target!r} is none",
                                 "name it with --target, or write .csv instead")  # fmt: skip
             if batch.matrix is not None:
                 X = batch.matrix
             else:
                 names = [name for name in batch.columns if name != target]
-                unfit = [name for name in names if isinstance(batch.columns[name], Text)]
-                if unfit:
-                    raise UserError(
-                        f"column {unfit[0]!r} does not hold numbers", "write .csv instead"
-                    )
+                for name in names:
+                    column = batch.columns[name]
+                    if kind_of(column) != "number" or np.isnan(column).any():
+                        raise UserError(f"column {name!r} holds more than numbers: texts, dates "
+                                        "or gaps", "write .csv instead")  # fmt: skip
                 X = np.column_stack([batch.columns[name] for name in names])
             dump_svmlight_file(X, y, place, zero_based=False)

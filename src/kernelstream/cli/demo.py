@@ -45,6 +45,7 @@ def demo(
                  "--report", str(report)]  # fmt: skip
         print(f"\n$ kernelstream {shlex.join(words)}", flush=True)
         sys.argv[1:] = words  # the report names the command
-        app(words, standalone_mode=False)
+        if code := app(words, standalone_mode=False):  # stopped by a signal
+            raise typer.Exit(code)
     reports = " and ".join(str(out / f"{name}.html") for name, _, _ in _STREAMS)
     print(f"\nReports: {reports}")

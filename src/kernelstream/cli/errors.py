@@ -1,8 +1,75 @@
 """What went wrong, in one line with the cure."""
 
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
 
 class UserError(Exception):
     """Something the user can put right: what is wrong, and what to do about it."""
 
     def __init__(self, problem: str, cure: str = "") -> None:
         super().__init__(f"{problem}; {cure}" if cure else problem)
+
+
+def describe(error: Exception) -> str:
+    """An error in one line.
+
+    >>> describe(FileNotFoundError(2, "No such file or directory", "rows.csv"))
+    'rows.csv: no such file or directory'
+    """
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        reason = error.strerror[:1].lower() + error.strerror[1:]
+        return f"{os.fsdecode(error.filename)}: {reason}"
+    if isinstance(error, MemoryError):
+        return f"out of memory ({error}); use smaller --max-points, --batch-rows or --window"
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def check_outputs(outputs: Mapping[str, Path | None], *inputs: str | Path) -> None:
+    """Refuse places that cannot be written, before any work is done for them.
+
+    Parameters
+    ----------
+    outputs : dict
+        Option to file; None where it is not given.
+    inputs
+        Files that are read: writing must not replace them.
+    """
+    taken = {os.path.realpath(name): f"the file {name} that is read" for name in inputs}
+    for option, place in outputs.items():
+        if place is None:
+            continue
+        folder = place.absolute().parent
+        if place.is_dir():
+            raise UserError(f"{option} {place} is a folder", "name a file")
+        if place.exists() and not place.is_file():
+            raise UserError(f"{option} {place} is no regular file", "name one, or a new one")
+        if not folder.is_dir():
+            raise UserError(f"{option} {place}: there is no folder {folder}", "make it first")
+        if not os.access(folder, os.W_OK):
+            raise UserError(f"{option} {place}: the folder {folder} cannot be written to",
+                            "choose another one")  # fmt: skip
+        real = os.path.realpath(place)
+        if real in taken:
+            raise UserError(f"{option} {place} would replace {taken[real]}", "choose another name")
+        taken[real] = f"what another option writes to {place}"
+
+
+def print_json(values: Mapping[str, Any]) -> None:
+    """One line of strict JSON: what is not a finite number is null."""
+    print(json.dumps(_finite(values), allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _finite(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_finite(part) for part in value]
+    if isinstance(value, float) and not abs(value) < float("inf"):
+        return None
+    return value

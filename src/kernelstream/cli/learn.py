@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import datetime
 import inspect
-import json
 import shlex
 import signal
 import sys
@@ -19,7 +18,7 @@ from rich.table import Table
 
 from kernelstream._version import __version__
 from kernelstream.cli.display import Display, size
-from kernelstream.cli.errors import UserError
+from kernelstream.cli.errors import UserError, check_outputs, print_json
 from kernelstream.cli.methods import METHODS, method_options, option
 from kernelstream.cli.running import Plan, Run, Stop, checkpoint_file
 from kernelstream.storage import replace_file
@@ -68,7 +67,7 @@ def learn(
         typer.Option(help="A folder for checkpoints: the run can go on.", rich_help_panel=_RUN),
     ] = None,
     checkpoint_seconds: Annotated[
-        float, typer.Option(help="Seconds between two checkpoints.", rich_help_panel=_RUN)
+        float, typer.Option(min=0.0, help="Seconds between two checkpoints.", rich_help_panel=_RUN)
     ] = 30.0,
     resume: Annotated[
         bool,
@@ -85,13 +84,13 @@ def learn(
         ),
     ] = None,
     every: Annotated[
-        int, typer.Option(help="Samples between two records.", rich_help_panel=_RUN)
+        int, typer.Option(min=1, help="Samples between two records.", rich_help_panel=_RUN)
     ] = 1000,
     window: Annotated[
-        int, typer.Option(help="Samples of the windowed metrics.", rich_help_panel=_RUN)
+        int, typer.Option(min=1, help="Samples of the windowed metrics.", rich_help_panel=_RUN)
     ] = 1000,
     lag: Annotated[
-        int, typer.Option(help="Labels come this many samples late.", rich_help_panel=_RUN)
+        int, typer.Option(min=0, help="Labels come this many samples late.", rich_help_panel=_RUN)
     ] = 0,
     on_bad: Annotated[
         str,
@@ -105,10 +104,12 @@ def learn(
     ] = None,
     warm_up: Annotated[
         int,
-        typer.Option(help="Rows after which standardising is frozen.", rich_help_panel=_ROWS),
+        typer.Option(
+            min=1, help="Rows after which standardising is frozen.", rich_help_panel=_ROWS
+        ),
     ] = 1000,
     buckets: Annotated[
-        int, typer.Option(help="Hashed features for text columns.", rich_help_panel=_ROWS)
+        int, typer.Option(min=1, help="Hashed features for text columns.", rich_help_panel=_ROWS)
     ] = 256,
     standardise: Annotated[
         bool, typer.Option(help="Standardise numbers.", rich_help_panel=_ROWS)
@@ -132,10 +133,12 @@ def learn(
     ] = True,
     n_features: Annotated[
         Optional[int],
-        typer.Option(help="Width of LIBSVM rows from standard input.", rich_help_panel=_ROWS),
+        typer.Option(
+            min=1, help="Width of LIBSVM rows from standard input.", rich_help_panel=_ROWS
+        ),
     ] = None,
     batch_rows: Annotated[
-        int, typer.Option(help="Rows read at a time.", rich_help_panel=_ROWS)
+        int, typer.Option(min=1, help="Rows read at a time.", rich_help_panel=_ROWS)
     ] = 8192,
     as_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No live display.")] = False,
@@ -165,11 +168,16 @@ def learn(
         n_features=n_features,
         like=None if like is None else str(like),
     )
-    for place in (out, report, trace):
-        if place is not None and not place.absolute().parent.is_dir():
-            raise UserError(f"there is no folder {place.absolute().parent}", "make it first")
+    if plan.on_bad == "quarantine" and quarantine is None:
+        raise UserError("--on-bad quarantine needs a file for the rows", "add --quarantine FILE")
+    if plan.on_bad != "quarantine" and quarantine is not None:
+        raise UserError("--quarantine FILE is for bad rows", "add --on-bad quarantine")
+    outputs = {"--out": out, "--report": report, "--trace": trace, "--quarantine": quarantine}
+    check_outputs(outputs, *(name for name in (file, like) if name is not None))
     if resume and checkpoint is None:
         raise UserError("--resume needs a checkpoint", "add --checkpoint FOLDER")
+    if checkpoint is not None and checkpoint.exists() and not checkpoint.is_dir():
+        raise UserError(f"--checkpoint {checkpoint} is a file", "name a folder")
     console = Console(stderr=True)
     outcome = _learn(plan, out, checkpoint, checkpoint_seconds, resume, console, quiet)
     run = outcome.run
@@ -179,7 +187,7 @@ def learn(
     if report is not None and len(run.score.trace):
         _write_report(report, outcome, summary)
     if as_json:
-        print(json.dumps({**summary, "out": _text(out), "report": _text(report)}))
+        print_json({**summary, "out": _text(out), "report": _text(report)})
     else:
         _print_summary(outcome, summary, out, report)
     if outcome.stopped is not None:
@@ -189,8 +197,11 @@ def learn(
 class _Outcome:
     """How a run ended."""
 
-    def __init__(self, run: Run, stopped: int | None, seconds: float, display: float) -> None:
+    def __init__(
+        self, run: Run, folder: Path | None, stopped: int | None, seconds: float, display: float
+    ) -> None:
         self.run = run
+        self.folder = folder  # of the checkpoint
         self.stopped = stopped  # the signal, if one ended it
         self.seconds = seconds
         self.display = display  # seconds spent on the live display
@@ -206,8 +217,6 @@ def _learn(
     quiet: bool,
 ) -> _Outcome:
     path = None if folder is None else checkpoint_file(folder)
-    if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
     stop = Stop()
     with stop.listening():
         first = None
@@ -230,7 +239,7 @@ def _learn(
             if first is not None:
                 run.advance(first)
             while not stop:
-                batch = next(run.source, None)
+                batch = run.next_batch(stop)
                 if batch is None:
                     break
                 run.advance(batch)
@@ -240,12 +249,17 @@ def _learn(
                     saved = time.perf_counter()
             if path is not None:
                 run.save_checkpoint(path)  # before finishing: a longer file could go on here
-        cost = display.cost
-        if not stop:
+        stopped = stop.signal
+        if stopped is None:
             run.finish()
+            if not run.score.samples:
+                raise UserError(
+                    f"no row of {plan.file} has a value of {plan.target!r}",
+                    "name another --target",
+                )
         if out is not None:
             run.model.save(out)
-    return _Outcome(run, stop.signal, time.perf_counter() - start, cost)
+    return _Outcome(run, folder, stopped, time.perf_counter() - start, display.cost)
 
 
 def _summary(outcome: _Outcome) -> dict[str, Any]:
@@ -253,10 +267,7 @@ def _summary(outcome: _Outcome) -> dict[str, Any]:
     estimator = run.model.estimator
     numbers: dict[str, Any] = {}
     if len(run.score.trace):
-        numbers = {
-            name: (None if value != value else value)
-            for name, value in run.score.trace.summary().items()
-        }
+        numbers = run.score.trace.summary()
     return {
         **numbers,
         "samples": run.score.samples,
@@ -268,6 +279,7 @@ def _summary(outcome: _Outcome) -> dict[str, Any]:
         "wall_seconds": outcome.seconds,
         "display_seconds": outcome.display,
         "stopped_by": None if outcome.stopped is None else signal.Signals(outcome.stopped).name,
+        "go_on_with": None if outcome.stopped is None else _command_to_go_on(outcome),
     }
 
 
@@ -304,15 +316,25 @@ def _print_summary(
         table.add_row("report", str(report))
     console.print(table, soft_wrap=True)
     if outcome.stopped is not None:
-        console.print(_how_to_go_on(outcome), soft_wrap=True, markup=False)
+        console.print(_how_to_go_on(outcome), soft_wrap=True, markup=False, highlight=False)
+    elif out is None:
+        console.print("The model was not kept: --out FILE would write it.", soft_wrap=True)
 
 
 def _how_to_go_on(outcome: _Outcome) -> str:
-    name = signal.Signals(outcome.stopped or 0).name
-    if "--checkpoint" not in " ".join(sys.argv):
-        return f"Stopped by {name}. With --checkpoint FOLDER the run could have gone on later."
+    stopped = f"Stopped by {signal.Signals(outcome.stopped or 0).name}."
+    command = _command_to_go_on(outcome)
+    if command is None:
+        return f"{stopped} With --checkpoint FOLDER the run could have gone on later."
+    again = ", given the same input from its start" if outcome.run.plan.file == "-" else ""
+    return f"{stopped} Go on with{again}: {command}"
+
+
+def _command_to_go_on(outcome: _Outcome) -> str | None:
+    if outcome.folder is None:
+        return None
     words = [word for word in sys.argv[1:] if word != "--resume"]
-    return f"Stopped by {name}. Go on with: kernelstream {shlex.join(words)} --resume"
+    return f"kernelstream {shlex.join(words)} --resume"
 
 
 def _notes(run: Run) -> list[str]:
@@ -372,7 +394,9 @@ def _write_report(path: Path, outcome: _Outcome, summary: dict[str, Any]) -> Non
 
 
 def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}" if abs(value) >= 10 else f"{value:.4f}"
+    if value is None or value != value:
+        return "-"
+    return f"{value:.4g}" if abs(value) >= 10 else f"{value:.4f}"
 
 
 def _text(path: Path | None) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 from typing import Any
@@ -42,6 +41,9 @@ def make_estimator(method: str, task: str, given: dict[str, str | None], **defau
             raise UserError(f"{method} has no option --{name.replace('_', '-')}",
                             f"it has: {', '.join(option(name) for name in known)}")  # fmt: skip
         settings[name] = value_of(text)
+    if settings.get("gamma") == "scale":
+        raise UserError("--gamma scale depends on how the stream is cut",
+                        "give a number, or leave it out: 1 / inputs is taken")  # fmt: skip
     model = estimator(**settings)
     try:
         model._check_parameters(anew=True)
@@ -81,12 +83,6 @@ def value_of(text: str) -> Any:
     if match := re.fullmatch(r"([0-9.]+)\s*([kmg])i?b?", lowered):  # 64M, 1.5GiB
         return int(float(match[1]) * 1024 ** ("kmg".index(match[2]) + 1))
     return text
-
-
-def closest(name: str, names: list[str]) -> str:
-    """A hint at what was probably meant."""
-    near = difflib.get_close_matches(name, names, 1)
-    return f"did you mean {near[0]!r}? " if near else ""
 
 
 def _parameters(estimator: type[Any]) -> list[str]:

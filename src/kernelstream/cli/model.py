@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
@@ -13,7 +12,7 @@ from rich.table import Table
 
 from kernelstream import models
 from kernelstream.cli.display import size
-from kernelstream.cli.errors import UserError
+from kernelstream.cli.errors import UserError, check_outputs, print_json
 from kernelstream.cli.predict import ModelFile, load_stream_model
 from kernelstream.evaluation.prequential import DEFAULT_METRICS
 from kernelstream.pipeline import StreamModel
@@ -22,20 +21,21 @@ Out = Annotated[Path, typer.Option(help="Where to write the resulting model.")]
 Error = Annotated[
     Optional[float], typer.Option(help="The error in the RKHS norm that may be made.")
 ]
-MaxPoints = Annotated[Optional[int], typer.Option(help="Points that may remain.")]
+MaxPoints = Annotated[Optional[int], typer.Option(min=1, help="Points that may remain.")]
 AsJson = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
 
 
 def inspect(
     model: ModelFile,
-    points: Annotated[int, typer.Option(help="Most influential points to list.")] = 10,
+    points: Annotated[int, typer.Option(min=0, help="Most influential points to list.")] = 10,
     report: Annotated[
         Optional[Path], typer.Option(help="Also as an HTML page, with a picture of the model.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """What a model file holds: kernel, points, weights, error spent, and which inputs matter."""
-    learned = load_stream_model(model)
+    check_outputs({"--report": report}, model)
+    learned = load_taught(model)
     estimator = learned.model
     names = learned.preparation.feature_names_out
     facts: dict[str, Any] = {
@@ -59,7 +59,7 @@ def inspect(
     if report is not None:
         _write_page(report, learned, facts)
     if as_json:
-        print(json.dumps({**facts, "influential": table}))
+        print_json({**facts, "influential": table})
         return
     console = Console()
     grid = Table.grid(padding=(0, 2))
@@ -106,6 +106,14 @@ def influential_points(estimator: Any, names: Any, most: int) -> list[dict[str, 
     return rows
 
 
+def load_taught(path: Path) -> StreamModel:
+    """A model that has learned something."""
+    learned = load_stream_model(path)
+    if not hasattr(learned.model, "_state"):
+        raise UserError(f"{path} has not learned from any row yet", "let it learn more first")
+    return learned
+
+
 def merge(
     files: Annotated[list[Path], typer.Argument(help="Models to be merged.")],
     out: Out,
@@ -117,12 +125,13 @@ def merge(
 
     Their rows must be prepared alike: learn the later ones with --like FIRST.
     """
-    learned = [load_stream_model(path) for path in files]
+    check_outputs({"--out": out})
+    learned = [load_taught(path) for path in files]
     first = learned[0]
     for path, other in zip(files, learned, strict=True):
         if other.target != first.target or other.task != first.task:
             raise UserError(f"{path} predicts another target than {files[0]}", "merge like models")
-        if not other.preparation.same_as(first.preparation):
+        if not other.prepares_like(first):
             raise UserError(
                 f"{path} prepares its rows in another way than {files[0]}",
                 f"learn it with --like {files[0]}",
@@ -140,7 +149,8 @@ def compress(
     """The same model with fewer points, and what that costs."""
     if error is None and max_points is None:
         raise UserError("how far?", "give --max-points N or --error E")
-    learned = load_stream_model(model)
+    check_outputs({"--out": out})
+    learned = load_taught(model)
     _write(learned, [learned.model], out, error, max_points, as_json)
 
 
@@ -157,8 +167,8 @@ def _write(
     first.with_model(merged).save(out)
     spent = merged.error_spent_ - sum(estimator.error_spent_ for estimator in estimators)
     if as_json:
-        print(json.dumps({"points_before": before, "points": merged.model_order_,
-                          "error": spent, "out": str(out)}))  # fmt: skip
+        print_json({"points_before": before, "points": merged.model_order_,
+                    "error": spent, "out": str(out)})  # fmt: skip
     else:
         print(f"{before:,} points became {merged.model_order_:,}, "
               f"at a distance of {spent:.4g} in the RKHS: {out}")  # fmt: skip

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,11 +15,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from kernelstream.cli.errors import UserError
+from kernelstream.cli.errors import UserError, check_outputs, print_json
 from kernelstream.evaluation.metrics import ClassMetrics, NumberMetrics, check_names
 from kernelstream.evaluation.prequential import DEFAULT_METRICS
 from kernelstream.pipeline import StreamModel
-from kernelstream.storage import replacing
+from kernelstream.storage import ModelFileError, replacing
 from kernelstream.streams import open_stream
 from kernelstream.streams.batch import Source
 
@@ -29,6 +28,7 @@ DataFile = Annotated[str, typer.Argument(help="Raw rows as learned from; - is st
 OnBad = Annotated[str, typer.Option(help="Rows that do not fit: raise or skip.")]
 Format = Annotated[Optional[str], typer.Option(help="The file's format, if its name is silent.")]
 Delimiter = Annotated[Optional[str], typer.Option(help="Between fields of text.")]
+Header = Annotated[bool, typer.Option(help="The first line names the columns.")]
 
 
 def predict(
@@ -46,13 +46,16 @@ def predict(
     on_bad: OnBad = "raise",
     format: Format = None,
     delimiter: Delimiter = None,
+    header: Header = True,
 ) -> None:
     """Predict raw rows, one line of CSV for each: where it came from and what is predicted."""
+    check_outputs({"--out": out}, file, model)
     learned = load_stream_model(model)
-    with contextlib.closing(open_rows(learned, file, on_bad, format, delimiter)) as source:
+    names = ["line", f"predicted_{learned.target}", *_score_names(learned, scores)]
+    with contextlib.closing(open_rows(learned, file, on_bad, format, delimiter, header)) as source:
         with _output(out) as stream:
             writer = csv.writer(stream, lineterminator="\n")
-            writer.writerow(["line", f"predicted_{learned.target}", *_score_names(learned, scores)])
+            writer.writerow(names)
             for batch in source:
                 columns = [batch.lines.tolist(), learned.predict(batch).tolist()]
                 if scores:
@@ -68,6 +71,7 @@ def evaluate(
     on_bad: OnBad = "raise",
     format: Format = None,
     delimiter: Delimiter = None,
+    header: Header = True,
     as_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
 ) -> None:
     """Measure a trained model on labelled rows, without learning from them."""
@@ -79,7 +83,7 @@ def evaluate(
     if unfit:
         raise UserError(f"{unfit.pop()} is measured while learning only", "use learn --metrics")
     score: Any = (ClassMetrics if classification else NumberMetrics)(names, window=1, fading=0.5)
-    source = open_rows(learned, file, on_bad, format, delimiter, labelled=True)
+    source = open_rows(learned, file, on_bad, format, delimiter, header, labelled=True)
     rows = skipped = 0
     with contextlib.closing(source):
         for batch in source:
@@ -92,7 +96,7 @@ def evaluate(
     values = score.values()
     result = {"rows": rows, "unlabelled": skipped, **{name: values[name] for name in names}}
     if as_json:
-        print(json.dumps({k: None if v != v else v for k, v in result.items()}))
+        print_json(result)
         return
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", justify="right")
@@ -104,9 +108,12 @@ def evaluate(
 
 def load_stream_model(path: Path) -> StreamModel:
     """A model for raw rows."""
-    if not path.exists():
+    if not path.is_file():
         raise UserError(f"there is no file {path}", "name a model written by kernelstream learn")
-    return StreamModel.load(path)
+    try:
+        return StreamModel.load(path)
+    except ModelFileError as error:
+        raise UserError(str(error), "name a model written by kernelstream learn") from None
 
 
 def open_rows(
@@ -115,18 +122,24 @@ def open_rows(
     on_bad: str,
     format: str | None,
     delimiter: str | None,
+    header: bool,
     labelled: bool = False,
 ) -> Source:
-    """Rows read as the model's columns were when it learned."""
-    width = model.preparation.matrix_width
+    """Rows read as the model's columns were when it learned, and no other columns."""
+    if on_bad not in ("raise", "skip"):
+        raise UserError(f"--on-bad {on_bad} is not known", "use one of: raise, skip")
+    preparation = model.preparation
+    used = [name for name in preparation.schema if name not in preparation.ignore]
     return open_stream(
         file,
         target=model.target if labelled else None,
         on_bad=on_bad,
         format=format,
         delimiter=delimiter,
-        schema=model.preparation.schema if model.preparation.schema else None,
-        n_features=width,
+        header=header,
+        schema=preparation.schema,
+        columns=used or None,
+        n_features=preparation.matrix_width,
     )
 
 

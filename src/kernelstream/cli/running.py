@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -17,7 +18,8 @@ from sklearn.base import clone
 
 from kernelstream import storage
 from kernelstream.cli.errors import UserError
-from kernelstream.cli.methods import make_estimator
+from kernelstream.cli.methods import estimator_class, make_estimator, option
+from kernelstream.cli.predict import load_stream_model
 from kernelstream.evaluation import Prequential
 from kernelstream.pipeline import StreamModel, guess_task
 from kernelstream.preparation import Preparation
@@ -56,13 +58,24 @@ class Plan(NamedTuple):
     like: str | None  # a model file whose preparation is taken over
 
     def differences(self, other: dict[str, Any]) -> list[str]:
-        """The settings in which another plan, from a file, differs."""
-        mine = self._asdict()
+        """The settings in which another plan, from a file, differs: as a user knows them."""
         # None and "not given" are the same: a newer version may know more parameters.
-        for plan in (mine, other):
-            parameters = plan.get("parameters") or {}
-            plan["parameters"] = {k: v for k, v in parameters.items() if v is not None}
-        return [name for name in mine if mine[name] != other.get(name)]
+        now, then = _flat(self._asdict()), _flat(other)
+        names = [name for name in {**now, **then} if now.get(name) != then.get(name)]
+        return [
+            f"{_OPTIONS.get(name) or option(name)} ({then.get(name)} then, {now.get(name)} now)"
+            for name in names
+        ]
+
+
+#: Settings that are not called as they are on the command line.
+_OPTIONS = {"file": "the file", "method": "--model"}
+
+
+def _flat(plan: dict[str, Any]) -> dict[str, Any]:
+    """All settings side by side, the method's too."""
+    plan = dict(plan)
+    return {**plan, **plan.pop("parameters"), "parameters": None}
 
 
 class Run:
@@ -74,20 +87,46 @@ class Run:
         self.model = model
         self.score = score
         self.sample: Any = None  # the last rows prepared and their targets, for pictures
+        self._position: Any = None  # see next_batch
 
     @classmethod
     def begin(cls, plan: Plan) -> tuple[Self, Batch]:
         """A run at the start of its stream, and the first batch, not learned yet."""
-        source = _open(plan)
-        batch = next(source)
-        column = batch.columns[plan.target]
-        task = plan.task or guess_task(column)
-        if plan.like is not None:
-            preparation = StreamModel.load(plan.like).preparation.frozen_copy()
+        estimator_class(plan.method, plan.task or "classification")  # before anything is read
+        like = None if plan.like is None else load_stream_model(Path(plan.like))
+        source = _open(plan, like=like)
+        if plan.on_bad == "quarantine":
+            source.bad.start_file_anew()
+        try:
+            return cls._begin(plan, source, like)
+        except BaseException:
+            source.close()
+            raise
+
+    @classmethod
+    def _begin(cls, plan: Plan, source: Source, like: StreamModel | None) -> tuple[Self, Batch]:
+        batch = next(source, None)
+        if batch is None:
+            raise UserError(
+                f"{plan.file} has no row that fits: {source.bad.count:,} were refused",
+                "look at them with --on-bad raise",
+            )
+        if like is not None:
+            task = like.task
+            if (plan.target, plan.task or task) != (like.target, task):
+                raise UserError(
+                    f"{plan.like} predicts {like.target!r} ({task})",
+                    f"give --target {like.target} and --task {task}, or another model to --like",
+                )
+            preparation = like.preparation
         else:
+            try:
+                task = plan.task or guess_task(batch.columns[plan.target])
+            except ValueError as error:
+                raise UserError(f"{plan.file}: {error}", "use --task or another --target") from None
             preparation = Preparation(
                 source.schema,
-                ignore=[plan.target, *plan.drop],
+                ignore=[plan.target],
                 matrix_width=source.matrix_width,
                 warm_up=plan.warm_up,
                 buckets=plan.buckets,
@@ -95,7 +134,10 @@ class Run:
             ).start(batch)
         gamma = preparation.suggested_gamma
         estimator = make_estimator(plan.method, task, plan.parameters, gamma=gamma, random_state=0)
-        model = StreamModel(estimator, preparation, plan.target, task)
+        if like is not None:
+            model = like.anew(estimator)
+        else:
+            model = StreamModel(estimator, preparation, plan.target, task)
         score = Prequential(
             model.estimator, plan.metrics, every=plan.every, window=plan.window, lag=plan.lag
         )
@@ -104,7 +146,10 @@ class Run:
     @classmethod
     def resume(cls, plan: Plan, path: Path) -> Self:
         """The run that a checkpoint holds, at the place where it was written."""
-        document = storage.read(path)
+        try:
+            document = storage.read(path)
+        except storage.ModelFileError as error:
+            raise UserError(str(error), "delete it and start anew") from None
         if document.kind != _KIND:
             raise UserError(f"{path} is not a checkpoint", "name the folder given to --checkpoint")
         header = document.header
@@ -141,12 +186,30 @@ class Run:
         named |= {f"score:{name}": array for name, array in arrays.items()}
         header = {
             "plan": self.plan._asdict(),
-            "position": self.source.position,
+            "position": self._position or self.source.position,
             "schema": self.source.schema,
             "model": model,
             "score": score,
         }
+        path.parent.mkdir(parents=True, exist_ok=True)
         storage.write(path, _KIND, header, named)
+
+    def next_batch(self, stop: Stop) -> Batch | None:
+        """The next rows; None when there are no more, or when a signal ends the waiting for them.
+
+        Only a pipe can keep us waiting. What it gives after the last batch is not known to have
+        been used when a signal comes, so that the place to go on from is noted before.
+        """
+        if self.plan.file != "-":
+            return next(self.source, None)
+        self._position = self.source.position
+        try:
+            with stop.at_once():
+                batch = next(self.source, None)
+        except StopWaitingError:
+            return None
+        self._position = None
+        return batch
 
     def advance(self, batch: Batch) -> None:
         """Predict the rows of a batch, then learn from them, one after the other."""
@@ -161,7 +224,14 @@ class Run:
         self.model.flush()
 
 
-def _open(plan: Plan, position: Any = None, schema: Any = None) -> Source:
+def _open(
+    plan: Plan, position: Any = None, schema: Any = None, like: StreamModel | None = None
+) -> Source:
+    """The stream of a plan, with the columns of an earlier part of it or of a similar model."""
+    width = plan.n_features
+    if like is not None:
+        schema = like.preparation.schema
+        width = width or like.preparation.matrix_width
     return open_stream(
         plan.file,
         target=plan.target,
@@ -173,7 +243,8 @@ def _open(plan: Plan, position: Any = None, schema: Any = None) -> Source:
         format=plan.format,
         delimiter=plan.delimiter,
         header=plan.header,
-        n_features=plan.n_features,
+        n_features=width,
+        drop=plan.drop,
     )
 
 
@@ -182,11 +253,16 @@ def checkpoint_file(folder: Path) -> Path:
     return folder / "checkpoint.ks"
 
 
+class StopWaitingError(Exception):
+    """A signal came while we were waiting for input."""
+
+
 class Stop:
     """Set by Ctrl-C or SIGTERM: finish the batch, then stop. A second Ctrl-C stops at once."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
+        self._waiting = False
 
     def __bool__(self) -> bool:
         return self.signal is not None
@@ -197,6 +273,11 @@ class Stop:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
+        with contextlib.suppress(ImportError):
+            import pyarrow
+
+            # Its own would cancel the reading of a block, whose rows would then be missing.
+            pyarrow.enable_signal_handlers(False)
         before = {number: signal.signal(number, self._note) for number in _SIGNALS}
         try:
             yield
@@ -204,10 +285,24 @@ class Stop:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Within, a signal does not only leave a note but raises StopWaitingError."""
+        self._waiting = True
+        try:
+            if self.signal is not None:
+                raise StopWaitingError
+            yield
+        finally:
+            self._waiting = False
+
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self.signal == number == signal.SIGINT:
             raise KeyboardInterrupt
         self.signal = number
+        if self._waiting:
+            self._waiting = False
+            raise StopWaitingError
 
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -38,7 +39,20 @@ class InUnits(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self._waiting: list[tuple[Any, NDArray[np.float64]]] = []
 
     def __sklearn_is_fitted__(self) -> bool:
-        return self._unit.rows > 0
+        return self._unit.rows > 0 and (not self._settled or self._taught)
+
+    @property
+    def _taught(self) -> bool:
+        return hasattr(self.regressor, "_state")
+
+    def take_units(self, other: InUnits) -> Self:
+        """Measure the target as another does; nothing is left to wait for."""
+        self._unit, self._settled = copy.copy(other._unit), True
+        return self
+
+    def same_units(self, other: InUnits) -> bool:
+        """Whether both measure the target alike."""
+        return self._mean_and_unit() == other._mean_and_unit()
 
     # ---- what a prequential run and a display look at ------------------------------------
 
@@ -50,22 +64,22 @@ class InUnits(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def model_order_(self) -> int:
         """Number of stored points."""
-        return self.regressor.model_order_ if self._settled else 0
+        return self.regressor.model_order_ if self._taught else 0
 
     @property
     def error_spent_(self) -> float:
         """Of the regressor, in its units."""
-        return self.regressor.error_spent_ if self._settled else 0.0
+        return self.regressor.error_spent_ if self._taught else 0.0
 
     @property
     def n_forced_(self) -> int:
         """Of the regressor."""
-        return self.regressor.n_forced_ if self._settled else 0
+        return self.regressor.n_forced_ if self._taught else 0
 
     @property
     def nbytes_(self) -> int:
         """Bytes held, those of waiting samples included."""
-        held = self.regressor.nbytes_ if self._settled else 0
+        held = self.regressor.nbytes_ if self._taught else 0
         for X, targets in self._waiting:
             parts = (X.data, X.indices, X.indptr) if issparse(X) else (X,)
             held += sum(part.nbytes for part in parts) + targets.nbytes
@@ -108,6 +122,10 @@ class InUnits(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             if start == len(targets):
                 return
             scaled = self._in_units(targets[start:])
+            if said is not None and not self._taught:  # with units taken over
+                said.append(self._unit.mean)
+                self.regressor.partial_fit(X[start : start + 1], scaled[:1])
+                start, scaled = start + 1, scaled[1:]
             if said is None:
                 self.regressor.partial_fit(X[start:], scaled)
             else:
@@ -146,7 +164,7 @@ class InUnits(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Numbers in the target's own units."""
-        if not self._settled:
+        if not (self._settled and self._taught):
             return np.full(X.shape[0], self._unit.mean[0])
         return self._out_of_units(self.regressor.predict(X))
 
@@ -188,11 +206,10 @@ class InUnits(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if header["waiting"] is not None:
             self._waiting = [_restore_waiting(header["waiting"], arrays, width)]
         waiting = len(self._waiting[0][1]) if self._waiting else 0
-        fitted = hasattr(self.regressor, "_state")
         if self._settled:
-            possible = fitted and not waiting and self._unit.rows > 0
+            possible = not waiting and self._unit.rows > 0
         else:
-            possible = not fitted and waiting == self._unit.rows < self.warm_up
+            possible = not self._taught and waiting == self._unit.rows < self.warm_up
         if not possible:
             raise ValueError("the rows kept waiting contradict the rest")
         return self

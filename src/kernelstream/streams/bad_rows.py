@@ -64,6 +64,12 @@ class BadRows:
                 self._length = state["quarantine_bytes"]
                 os.truncate(self._path, self._length)
 
+    def start_file_anew(self) -> None:
+        """Forget what the quarantine file held before this run."""
+        if self._path is not None and self._length:
+            os.truncate(self._path, 0)
+            self._length = 0
+
     def refuse(self, rows: list[BadRow]) -> None:
         """Count the rows and put them aside, or raise for the first."""
         if not rows:

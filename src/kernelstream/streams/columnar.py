@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,7 @@ class TableSource:
         *,
         target: str | None,
         columns: list[str] | None,
+        drop: Sequence[str],
         schema: dict[str, str] | None,
         batch_rows: int,
         position: dict[str, Any] | None,
@@ -54,7 +55,7 @@ class TableSource:
         self._batch_rows = batch_rows
         self._row = position["row"] if position else 0
         self._close = close
-        selected = choose_columns(name, names, target, columns)
+        selected = choose_columns(name, names, target, columns, drop)
         self._tables = tables(self._row, selected)
         self._waiting = self._next_table()
         if self._waiting is None and position is None:
@@ -73,7 +74,7 @@ class TableSource:
         if kind is None:
             raise StreamError(
                 f"{self.name}: column {column!r} holds {arrow_type}, neither numbers, text nor "
-                "dates. Leave it out with columns=, or convert it."
+                "dates. Leave it out with --drop (columns=), or convert it."
             )
         return kind
 
@@ -219,4 +220,6 @@ def _unique(source: str, names: list[str]) -> list[str]:
 
 def _unreadable(path: str, format: str, error: Exception) -> StreamError:
     reason = str(error).splitlines()[0]
-    return StreamError(f"{path} is no {format} file ({reason}). Name its format with format=.")
+    return StreamError(
+        f"{path} is no {format} file ({reason}). Name its format with --format (format=)."
+    )

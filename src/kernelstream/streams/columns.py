@@ -21,13 +21,20 @@ def check_schema(schema: dict[str, str] | None) -> dict[str, str]:
 
 
 def choose_columns(
-    source: str, names: Sequence[str], target: str | None, columns: Sequence[str] | None
+    source: str,
+    names: Sequence[str],
+    target: str | None,
+    columns: Sequence[str] | None,
+    drop: Sequence[str] = (),
 ) -> list[str]:
     """The columns asked for and the target, in the order of the source."""
     if target is not None:
         _check_present(source, target, names)
-    for name in columns or ():
+    for name in (*(columns or ()), *drop):
         _check_present(source, name, names)
+    if target in drop:
+        raise StreamError(f"The target {target!r} cannot be left out.")
+    names = [name for name in names if name not in drop]
     if columns is None:
         return list(names)
     return [name for name in names if name in columns or name == target]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ class DelimitedSource(TextSource):
         header: bool,
         target: str | None,
         columns: list[str] | None,
+        drop: Sequence[str],
         schema: dict[str, str] | None,
         batch_rows: int,
         on_bad: str,
@@ -54,7 +56,7 @@ class DelimitedSource(TextSource):
         super().__init__(ByteStream(path), batch_rows, self._delimiter, position)
 
         raw_header = self._read_header() if header else self._count_columns()
-        selected = choose_columns(self.name, self._names, target, columns)
+        selected = choose_columns(self.name, self._names, target, columns, drop)
         block = self._begin(position)
         if block is None and position is None:
             raise self._empty("has a header and no rows")

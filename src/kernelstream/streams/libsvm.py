@@ -149,7 +149,7 @@ def _find_width(path: str) -> int:
     """The largest index of the file, by one quick pass over it."""
     if path == "-":
         raise StreamError(
-            "LIBSVM text from standard input needs the number of features (n_features=): "
+            "LIBSVM text from standard input needs --n-features (n_features=): "
             "the largest index is known only at its end."
         )
     scan = ByteStream(path)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import lfilter
 
 from kernelstream.streams.synthetic import RandomState, _check_count
 
@@ -47,6 +46,8 @@ def make_drifting_market(
     >>> sorted(set(columns["direction"].tolist()))
     ['down', 'up']
     """
+    from scipy.signal import lfilter  # takes longer to import than the whole of this package
+
     _check_count("n_samples", n_samples, 1)
     random = np.random.default_rng(random_state)
     n = n_samples

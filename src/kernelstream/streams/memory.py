@@ -102,8 +102,11 @@ def open_npz(path: str, **options: Any) -> ArraySource:
             held = ", ".join(arrays.files)
     except StreamError:
         raise
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
-        raise StreamError(f"{path} is no .npz file of plain arrays ({error}).") from None
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError, TypeError):
+        # NumPy's own words would recommend to load it unsafely.
+        raise StreamError(
+            f"{path} is no .npz file of plain arrays. Write it with numpy.savez(path, X=X, y=y)."
+        ) from None
     raise StreamError(f"{path} holds neither 'X, y' nor 'X_train, y_train' but: {held}.")
 
 

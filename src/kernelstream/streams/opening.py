@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from kernelstream.streams.bad_rows import POLICIES
@@ -38,6 +39,7 @@ def open_stream(
     schema: dict[str, str] | None = None,
     format: str | None = None,
     columns: list[str] | None = None,
+    drop: Sequence[str] = (),
     delimiter: str | None = None,
     header: bool = True,
     n_features: int | None = None,
@@ -69,6 +71,8 @@ def open_stream(
         "csv", "tsv", "libsvm", "parquet", "arrow", "feather" or "npz", whatever the suffix.
     columns : list of str, default=None
         Hand out only these and the target.
+    drop : sequence of str, default=()
+        Do not even read these.
     delimiter : str, default=None
         Between the fields of a CSV file, where it is no comma.
     header : bool, default=True
@@ -104,13 +108,16 @@ def open_stream(
     if on_bad not in POLICIES:
         raise StreamError(f"on_bad must be one of {', '.join(POLICIES)}, not {on_bad!r}.")
     if on_bad == "quarantine" and quarantine is None:
-        raise StreamError("on_bad='quarantine' needs a file for the rows: name it as quarantine=.")
+        raise StreamError(
+            "Quarantine needs a file for the rows: name it with --quarantine (quarantine=)."
+        )
     rows: dict[str, Any] = {"batch_rows": batch_rows, "position": position}
     bad: dict[str, Any] = {"on_bad": on_bad, "quarantine": quarantine}
-    table: dict[str, Any] = {"target": target, "columns": columns, "schema": schema}
+    table: dict[str, Any] = {"target": target, "columns": columns, "drop": drop, "schema": schema}
 
     if isinstance(source, tuple) and len(source) == 2:
         _check_position(position, "arrays")
+        _check_no_drop("the arrays", drop)
         return ArraySource(*source, target=target, **rows)
     if not isinstance(source, str | os.PathLike):
         _check_position(position, "frame")
@@ -121,6 +128,8 @@ def open_stream(
     if format in ("csv", "tsv"):
         csv: dict[str, Any] = {"format": format, "delimiter": delimiter, "header": header}
         return DelimitedSource(path, **csv, **table, **rows, **bad)
+    if format in ("libsvm", "npz"):
+        _check_no_drop(path, drop)
     if format == "libsvm":
         check_matrix_target(path, target)
         return LibsvmSource(path, n_features=n_features, **rows, **bad)
@@ -151,11 +160,17 @@ def _find_format(path: str, format: str | None) -> str:
         if format is None:
             raise StreamError(
                 f"{path}: the suffix {suffix!r} does not tell the format. "
-                f"Name one of {known} as format=; suffixes that do: {', '.join(SUFFIXES)}."
+                f"Name one of {known} with --format (format=); "
+                f"suffixes that do: {', '.join(SUFFIXES)}."
             )
     if format not in SUFFIXES.values():
         raise StreamError(f"format must be one of {known}, not {format!r}.")
     return format
+
+
+def _check_no_drop(name: str, drop: Sequence[str]) -> None:
+    if drop:
+        raise StreamError(f"{name} has no column names: {drop[0]!r} cannot be left out.")
 
 
 def _check_position(position: dict[str, Any] | None, format: str) -> None:

@@ -96,7 +96,7 @@ class ByteStream:
             piece, self._unread = self._unread, b""
             return piece
         # A pipe holds little at a time: room for much more would be got ready in vain.
-        return _read_available(self._file, size if self.can_rewind else _PIECE_BYTES)
+        return _read_available(self._file, size if self.can_rewind else min(size, _PIECE_BYTES))
 
     def _inflate_piece(self, size: int) -> bytes:
         while True:

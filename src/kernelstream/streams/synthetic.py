@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from numbers import Integral, Real
 from typing import Any
 
@@ -77,11 +77,49 @@ def make_multidist(
 
     # One generator in this order: mixture, stream, test set. The mixture depends on the seed alone.
     rng = np.random.default_rng(random_state)
-    angles = 2 * np.pi * np.arange(n_classes) / n_classes
-    centers = np.column_stack([np.cos(angles), np.sin(angles)])
-    means = centers[:, None, :] + rng.normal(scale=center_std, size=(n_classes, n_components, 2))
+    means = _draw_means(n_classes, n_components, center_std, rng)
     train = _draw_mixture(means, std, n_samples, rng)
     return train if n_test == 0 else train + _draw_mixture(means, std, n_test, rng)
+
+
+#: Samples drawn together by the generators of blocks.
+BLOCK_SAMPLES = 100_000
+
+
+def multidist_blocks(
+    n_samples: int, *, random_state: RandomState = None
+) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    """The stream of :func:`make_multidist`, of any length, in blocks of 100,000 samples.
+
+    With an int as ``random_state`` a longer stream begins with the shorter one, and the first
+    100,000 samples are ``make_multidist(100_000)``.
+
+    Examples
+    --------
+    >>> from kernelstream.streams.synthetic import multidist_blocks
+    >>> [len(y) for X, y in multidist_blocks(250_000, random_state=0)]
+    [100000, 100000, 50000]
+    """
+    _check_count("n_samples", n_samples, 1)
+    rng = np.random.default_rng(random_state)
+    means = _draw_means(5, 3, 1.0, rng)
+    for count in _block_sizes(n_samples):
+        X, y = _draw_mixture(means, 0.2, BLOCK_SAMPLES, rng)  # always whole: the same prefix
+        yield X[:count], y[:count]
+
+
+def _block_sizes(n_samples: int) -> Iterator[int]:
+    for start in range(0, n_samples, BLOCK_SAMPLES):
+        yield min(BLOCK_SAMPLES, n_samples - start)
+
+
+def _draw_means(
+    n_classes: int, n_components: int, center_std: float, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    angles = 2 * np.pi * np.arange(n_classes) / n_classes
+    centers = np.column_stack([np.cos(angles), np.sin(angles)])
+    offsets = rng.normal(scale=center_std, size=(n_classes, n_components, 2))
+    return centers[:, None, :] + offsets  # type: ignore[no-any-return]
 
 
 def _draw_mixture(
@@ -166,15 +204,38 @@ def make_regression_outliers(
             f"got {outlier_distribution!r}."
         )
 
-    x_rng, noise_rng, choice_rng, size_rng = np.random.default_rng(random_state).spawn(4)
+    rngs = np.random.default_rng(random_state).spawn(4)
+    X, y, y_clean = _draw_outliers(
+        n_samples, noise, outlier_rate, outlier_distribution, outlier_scale, rngs
+    )
+    return (X, y, y_clean) if return_clean else (X, y)
+
+
+def regression_outliers_blocks(
+    n_samples: int, *, random_state: RandomState = None
+) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    """The same samples as :func:`make_regression_outliers`, in blocks of 100,000."""
+    _check_count("n_samples", n_samples, 1)
+    rngs = np.random.default_rng(random_state).spawn(4)
+    for count in _block_sizes(n_samples):
+        yield _draw_outliers(count, 0.3, 0.1, "student_t", 3.0, rngs)[:2]
+
+
+def _draw_outliers(
+    n_samples: int,
+    noise: float,
+    outlier_rate: float,
+    outlier_distribution: str,
+    outlier_scale: float,
+    rngs: list[np.random.Generator],
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    x_rng, noise_rng, choice_rng, size_rng = rngs
     x = x_rng.uniform(size=n_samples)
     y_clean = 2 * x + 3 * np.sin(6 * x)
     is_outlier = choice_rng.uniform(size=n_samples) < outlier_rate
     outliers = outlier_scale * _OUTLIERS[outlier_distribution](size_rng, n_samples)
     y = y_clean + noise_rng.normal(scale=noise, size=n_samples) + is_outlier * outliers
-
-    X = x[:, None]
-    return (X, y, y_clean) if return_clean else (X, y)
+    return x[:, None], y, y_clean
 
 
 # Each draws n errors of scale one.

@@ -1,0 +1,427 @@
+"""What users do: good input in every form, and every mistake with its one line of advice."""
+
+import gzip
+import io
+import json
+import os
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernelstream import POLKClassifier, load, make_multidist
+from tests.cli.tools import write_rows
+
+LEARN = ("learn", "rows.csv", "--target", "label")
+
+
+def _text(name: str, text: str) -> Any:
+    return lambda folder: (folder / name).write_text(text)
+
+
+def _twice(folder):
+    (folder / "bad.csv").write_text("a,a,label\n1,2,yes\n")
+
+
+def _infinite(folder):
+    text = (folder / "rows.csv").read_text().splitlines()
+    text[20] = "inf,1,Ulm,1,yes"
+    (folder / "bad.csv").write_text("\n".join(text))
+
+
+def _truncated_gzip(folder):
+    whole = gzip.compress(write_rows(folder / "long.csv", 3000).read_bytes())
+    (folder / "bad.csv.gz").write_bytes(whole[: len(whole) // 2])
+
+
+def _truncated_model(folder):
+    whole = (folder / "model.ks").read_bytes()
+    (folder / "bad.ks").write_bytes(whole[: len(whole) // 2])
+
+
+def _estimator(folder):
+    X, y = make_multidist(100, random_state=0)
+    POLKClassifier(gamma=1.0).fit(X, y).save(folder / "bad.ks")
+
+
+def _checkpoint(folder):
+    (folder / "old").mkdir()
+    (folder / "old" / "checkpoint.ks").write_bytes((folder / "model.ks").read_bytes())
+
+
+def _without(column):
+    def make(folder):
+        lines = [line.split(",") for line in (folder / "rows.csv").read_text().splitlines()]
+        place = lines[0].index(column)
+        kept = [",".join(line[:place] + line[place + 1 :]) for line in lines]
+        (folder / "bad.csv").write_text("\n".join(kept))
+
+    return make
+
+
+def _unlabelled(folder):
+    (folder / "bad.csv").write_text("x,y,city,one,label\n" + "1,2,Ulm,1,\n" * 5)
+
+
+def _read_only(folder):
+    (folder / "closed").mkdir(mode=0o500)
+
+
+BAD = ("learn", "bad.csv", "--target", "label")
+
+#: What is wrong, what it takes, the command, and words of the line that it says.
+MISTAKES = {
+    "no such file": (None, ("learn", "none.csv"), "none.csv: no such file"),
+    "empty file": (_text("bad.csv", ""), BAD, "bad.csv is empty"),
+    "header only": (_text("bad.csv", "a,label\n"), BAD, "a header and no rows"),
+    "wrong target": (
+        None, ("learn", "rows.csv", "--target", "labels"), "Did you mean 'label'? Its columns: x"),
+    "directory": (None, ("learn", "."), "is a directory: name one of the files"),
+    "unknown suffix": (
+        _text("rows.xyz", "a"), ("learn", "rows.xyz"), "Name one of csv, tsv, libsvm"),
+    "unknown format": (None, (*LEARN, "--format", "xls"), "format must be one of csv"),
+    "not parquet": (None, (*LEARN, "--format", "parquet"), "rows.csv is no Parquet file"),
+    "truncated gzip": (
+        _truncated_gzip, ("learn", "bad.csv.gz", "--target", "label"), "ends too early"),
+    "two columns of one name": (_twice, BAD, "the column 'a' twice. Rename one"),
+    "infinity": (_infinite, BAD, "line 21, column 'x' is infinite"),
+    "dates as target": (
+        _text("bad.csv", "a,label\n1,2020-01-01\n"), BAD, "the target holds dates"),
+    "no target at all": (
+        _unlabelled, BAD, "the target has no value in the first rows"),
+    "no target at all, task known": (
+        _unlabelled, (*BAD, "--task", "classification"), "no row of bad.csv has a value of"),
+    "texts as numbers": (None, (*LEARN, "--task", "regression"), "holds texts, which are classes"),
+    "fractions as classes": (
+        _text("bad.csv", "a,label\n1,0.5\n"), (*BAD, "--task", "classification"),
+        "line 2, target 'label' is 0.5: classes are whole numbers"),
+    "nothing but bad rows": (
+        _text("bad.csv", "a,label\n1,2,3\n4,5,6\n"), (*BAD, "--on-bad", "skip"),
+        "no row that fits: 2 were refused"),
+    "nothing but the target": (_text("bad.csv", "label\nyes\n"), BAD, "no features are left"),
+    "unknown task": (
+        None, (*LEARN, "--task", "clustering"), "use one of: classification, regression"),
+    "unknown metric": (None, (*LEARN, "--metrics", "accuracy,beauty"), "beauty"),
+    "metric of the other task": (None, (*LEARN, "--metrics", "rmse"), "rmse"),
+    "metric without probabilities": (None, (*LEARN, "--metrics", "log_loss"), "loss='log_loss'"),
+    "unknown method": (None, (*LEARN, "--model", "forest"), "use one of: polk"),
+    "gamma of one batch": (None, (*LEARN, "--gamma", "scale"), "give a number, or leave it out"),
+    "not npz": (
+        None, ("learn", "rows.csv", "--format", "npz"), "rows.csv is no .npz file of plain arrays"),
+    "bad parameter": (None, (*LEARN, "--eta0", "-1"), "eta0"),
+    "parameter that is no number": (None, (*LEARN, "--epsilon", "much"), "epsilon"),
+    "unknown policy": (None, (*LEARN, "--on-bad", "weep"), "raise, skip, quarantine"),
+    "quarantine without a file": (
+        None, (*LEARN, "--on-bad", "quarantine"), "add --quarantine FILE"),
+    "quarantine file without quarantine": (
+        None, (*LEARN, "--quarantine", "q.csv"), "add --on-bad quarantine"),
+    "drop a column that is not there": (
+        None, (*LEARN, "--drop", "town"), "has no column 'town'"),
+    "drop the target": (None, (*LEARN, "--drop", "label"), "cannot be left out"),
+    "no folder for the model": (
+        None, (*LEARN, "--out", "no/model.ks"), "make it first"),
+    "model into a folder": (None, (*LEARN, "--out", "."), "name a file"),
+    "model into a device": (None, (*LEARN, "--out", "/dev/null"), "no regular file"),
+    "output that replaces the input": (
+        None, (*LEARN, "--out", "rows.csv"), "would replace the file rows.csv that is read"),
+    "two outputs in one file": (
+        None, (*LEARN, "--out", "m", "--report", "./m"), "--report m would replace"),
+    "closed folder": (_read_only, (*LEARN, "--out", "closed/m.ks"), "cannot be written to"),
+    "resume without checkpoint": (None, (*LEARN, "--resume"), "add --checkpoint FOLDER"),
+    "checkpoint is a file": (None, (*LEARN, "--checkpoint", "rows.csv"), "name a folder"),
+    "checkpoint is there": (
+        _checkpoint, (*LEARN, "--checkpoint", "old"), "go on with --resume, or delete it"),
+    "checkpoint is none": (
+        _checkpoint, (*LEARN, "--checkpoint", "old", "--resume"), "is not a checkpoint"),
+    "like nothing": (None, (*LEARN, "--like", "none.ks"), "there is no file none.ks"),
+    "like another target": (
+        None, ("learn", "rows.csv", "--target", "city", "--like", "model.ks"),
+        "predicts 'label' (classification); give --target label"),
+    "libsvm from a pipe": (None, ("learn", "-", "--format", "libsvm"), "--n-features"),
+    "parquet from a pipe": (None, ("learn", "-", "--format", "parquet"), "name a file"),
+    "delimiter of two characters": (None, (*LEARN, "--delimiter", "::"), "one ASCII character"),
+    "no model": (None, ("predict", "none.ks", "rows.csv"), "there is no file none.ks; name"),
+    "truncated model": (
+        _truncated_model, ("predict", "bad.ks", "rows.csv"), "bad.ks: the file is cut short; name"),
+    "not a model": (None, ("predict", "rows.csv", "rows.csv"), "not a kernelstream model file"),
+    "model of prepared rows": (
+        _estimator, ("predict", "bad.ks", "rows.csv"), "holds a POLKClassifier, not a StreamModel"),
+    "missing column": (
+        _without("city"), ("predict", "model.ks", "bad.csv"), "bad.csv has no column 'city'"),
+    "evaluate without labels": (
+        _without("label"), ("evaluate", "model.ks", "bad.csv"), "has no column 'label'"),
+    "evaluate with empty labels": (
+        _unlabelled, ("evaluate", "model.ks", "bad.csv"), "no row of bad.csv has a value"),
+    "evaluate nonsense": (
+        None, ("evaluate", "model.ks", "rows.csv", "--metrics", "beauty"), "beauty"),
+    "evaluate what needs more": (
+        None, ("evaluate", "model.ks", "rows.csv", "--metrics", "auc"), "use learn --metrics"),
+    "predict with quarantine": (
+        None, ("predict", "model.ks", "rows.csv", "--on-bad", "quarantine"), "raise, skip"),
+    "predictions in place of the model": (
+        None, ("predict", "model.ks", "rows.csv", "--out", "model.ks"), "would replace"),
+    "inspect text": (None, ("inspect", "rows.csv"), "not a kernelstream model file"),
+    "compress how far": (
+        None, ("compress", "model.ks", "--out", "s.ks"), "give --max-points N or --error E"),
+    "compress by a negative error": (
+        None, ("compress", "model.ks", "--out", "s.ks", "--error", "-1"), "error must be"),
+    "merge without the file": (
+        None, ("merge", "model.ks", "none.ks", "--out", "s.ks"), "there is no file none.ks"),
+    "unknown generator": (
+        None, ("datasets", "generate", "sea", "--out", "sea.csv"), "multidist, outliers, market"),
+    "unknown suffix to write": (
+        None, ("datasets", "generate", "outliers", "--out", "o.xls"), ".csv, .tsv, .parquet"),
+    "convert texts to libsvm": (
+        None, ("datasets", "convert", "rows.csv", "--out", "r.svm", "--target", "label"),
+        "LIBSVM text needs a target of numbers"),
+    "convert texts to npz": (
+        None, ("datasets", "convert", "rows.csv", "--out", "r.npz", "--target", "label"),
+        "column 'city' does not hold numbers"),
+    "convert without the target": (
+        None, ("datasets", "convert", "rows.csv", "--out", "r.npz"), "no column 'target'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_a_mistake_is_one_line_with_the_cure(tool, model, case):
+    make, words, advice = MISTAKES[case]
+    folder = model.parent
+    if make is not None:
+        make(folder)
+    if case == "closed folder":
+        _pretend_closed(folder, tool)
+    before = _state(folder)
+    result = tool(*words, code=2)
+    assert result.out == ""
+    assert result.err.startswith("kernelstream: ")
+    assert result.err.count("\n") == 1
+    assert advice in result.err
+    assert _state(folder) == before, "something is left behind"
+
+
+def _pretend_closed(folder, tool):
+    """Permissions do not bind the superuser, who may run this."""
+    real = os.access
+    tool._monkeypatch.setattr(
+        os, "access", lambda path, mode: "closed" not in str(path) and real(path, mode)
+    )
+
+
+def _state(folder):
+    return {path: path.is_file() and path.read_bytes() for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize("case", ["wrong target", "truncated model", "evaluate nonsense"])
+def test_errors_as_json(tool, model, case):
+    make, words, advice = MISTAKES[case]
+    if make is not None:
+        make(model.parent)
+    command = ("inspect", words[1]) if words[0] == "predict" else words
+    result = tool(*command, "--json", code=2)
+    assert advice.partition(";")[0] in json.loads(result.out)["error"]
+    assert result.err.count("\n") == 1
+
+
+# ---- good input --------------------------------------------------------------------------
+
+
+def test_categories_gaps_and_a_constant(tool, rows):
+    shown = json.loads(tool(*LEARN, "--json", "--every", 100).out)
+    assert shown["samples"] == 400
+    assert shown["task"] == "classification"
+    assert shown["accuracy"] > shown["majority"]
+    assert shown["bad_rows"] == shown["unlabelled"] == 0
+
+
+def test_what_is_printed(tool, rows):
+    result = tool(*LEARN)
+    assert result.err == ""
+    assert "accuracy" in result.out
+    assert "--out FILE would write it" in result.out
+    kept = tool(*LEARN, "--out", "m.ks", "--trace", "t.csv", "--report", "r.html", "--every", 100)
+    assert "would write" not in kept.out
+    lines = (rows.with_name("t.csv")).read_text().splitlines()
+    assert lines[0].startswith("samples,seconds,")
+    assert len(lines) == 5
+    assert "<html" in rows.with_name("r.html").read_text()
+
+
+@pytest.fixture(scope="module")
+def turning(tmp_path_factory):
+    """A column that turns to text in row 70,000."""
+    path = tmp_path_factory.mktemp("turning") / "turning.csv"
+    random = np.random.default_rng(0)
+    x, y = random.normal(size=(2, 71_000))
+    lines = [f"{a:.4f},{b:.4f},{int(a > b)}\n" for a, b in zip(x, y, strict=True)]
+    for row in range(70_000, 70_003):
+        lines[row - 1] = "1.0,oops,1\n"
+    path.write_text("x,y,label\n" + "".join(lines))
+    return path
+
+
+QUICK = ("--eta0", 1, "--epsilon", 1, "--max-points", 20, "--target", "label")
+
+
+def test_a_column_that_turns_to_text(tool, turning, tmp_path):
+    stopped = tool("learn", turning, *QUICK, "--out", "m.ks", code=2)
+    assert "line 70001: column 'y' holds 'oops', not a number" in stopped.err
+    assert "--on-bad skip or quarantine" in stopped.err
+    assert not (tmp_path / "m.ks").exists()
+
+    skipped = json.loads(tool("learn", turning, *QUICK, "--on-bad", "skip", "--json").out)
+    assert (skipped["samples"], skipped["bad_rows"]) == (70_997, 3)
+
+    words = ("learn", turning, *QUICK, "--on-bad", "quarantine", "--quarantine", "q.csv")
+    for _ in range(2):  # the file begins anew with each run
+        put_aside = tool(*words, "--metrics", "accuracy")
+        assert "3 rows refused (quarantine), the first on line 70001" in put_aside.out
+        assert (tmp_path / "q.csv").read_text() == "x,y,label\n" + "1.0,oops,1\n" * 3
+
+
+def test_a_class_that_comes_late(tool, tmp_path):
+    lines = ["1,no", "2,yes"] * 300 + ["30,perhaps"] * 50
+    (tmp_path / "late.csv").write_text("x,label\n" + "\n".join(lines))
+    tool("learn", "late.csv", "--target", "label", "--out", "m.ks", "--batch-rows", 100)
+    shown = json.loads(tool("inspect", "m.ks", "--json").out)
+    assert shown["classes"] == ["no", "perhaps", "yes"]
+    assert "perhaps" in tool("predict", "m.ks", "late.csv").out
+
+
+def test_rows_without_a_target(tool, rows, tmp_path):
+    lines = rows.read_text().splitlines()
+    for place in (0, 5, 6, 200):
+        lines[place + 1] = lines[place + 1].rpartition(",")[0] + ","
+    rows.write_text("\n".join(lines))
+    result = tool(*LEARN, "--out", "m.ks")
+    assert "4 rows had no target: not learned" in result.out
+    assert len(tool("predict", "m.ks", "rows.csv").out.splitlines()) == 401
+    measured = json.loads(tool("evaluate", "m.ks", "rows.csv", "--json").out)
+    assert (measured["rows"], measured["unlabelled"]) == (396, 4)
+
+
+def test_numbers_to_predict(tool, tmp_path):
+    write_rows(tmp_path / "numbers.csv", 3000, numbers=True)
+    words = ("learn", "numbers.csv", "--target", "height", "--eta0", 1, "--epsilon", 0.1)
+    shown = json.loads(tool(*words, "--out", "m.ks", "--json").out)
+    assert shown["task"] == "regression"
+    assert shown["mae"] < 0.6 * shown["majority"]
+    measured = json.loads(tool("evaluate", "m.ks", "numbers.csv", "--json").out)
+    assert measured["rmse"] < 12
+    assert "higher" in tool("inspect", "m.ks").out
+    assert (
+        "--scores is for classes" in tool("predict", "m.ks", "numbers.csv", "--scores", code=2).err
+    )
+
+
+def _as_stdin(monkeypatch, data: bytes) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+
+@pytest.mark.parametrize("form", ["parquet", "npz", "libsvm", "tsv", "csv.gz", "-", "no header"])
+def test_every_form_gives_the_same_model(tool, tmp_path, monkeypatch, form):
+    X, y = make_multidist(500, random_state=0)
+    lines = [f"{a!r},{b!r},{c}" for (a, b), c in zip(X.tolist(), y, strict=True)]
+    (tmp_path / "m.csv").write_text("a,b,target\n" + "\n".join(lines) + "\n")
+    tool("learn", "m.csv", "--out", "reference.ks")
+    words = ["learn", f"m.{form}", "--out", "m.ks"]
+    if form in ("parquet", "npz", "libsvm", "tsv"):
+        tool("datasets", "convert", "m.csv", "--out", f"m.{form}")
+    elif form == "csv.gz":
+        (tmp_path / "m.csv.gz").write_bytes(gzip.compress((tmp_path / "m.csv").read_bytes()))
+    elif form == "-":
+        _as_stdin(monkeypatch, (tmp_path / "m.csv").read_bytes())
+        words[1] = "-"
+    else:
+        (tmp_path / "plain.csv").write_text("\n".join(lines))
+        words[1:2] = ["plain.csv", "--no-header", "--target", "c2"]
+    tool(*words)
+    model = load(tmp_path / "m.ks")
+    if form in ("libsvm", "npz"):  # columns without names are prepared in another order
+        assert model.preparation.matrix_width == 2
+    else:
+        reference = load(tmp_path / "reference.ks")
+        assert model.model.fingerprint() == reference.model.fingerprint()
+    source = words[1] if form != "-" else "m.csv"
+    options = ["--no-header"] if form == "no header" else []
+    said = tool("predict", "m.ks", source, *options).out.splitlines()
+    assert len(said) == 501
+    assert np.mean([int(line.split(",")[1]) for line in said[1:]] == y) > 0.8
+    measured = json.loads(tool("evaluate", "m.ks", source, *options, "--json").out)
+    assert measured["accuracy"] > 0.8
+
+
+def test_libsvm_from_a_pipe(tool, tmp_path, monkeypatch):
+    _as_stdin(monkeypatch, b"1 1:0.5 3:2\n0 2:1\n" * 50)
+    result = tool("learn", "-", "--format", "libsvm", "--n-features", 3, "--json")
+    assert json.loads(result.out)["samples"] == 100
+
+
+def test_json_has_no_nan(tool, tmp_path):
+    (tmp_path / "one.csv").write_text("x,target\n1,1\n1,1\n")
+    for words in (
+        ("learn", "one.csv", "--metrics", "kappa,auc", "--out", "m.ks", "--json"),
+        ("evaluate", "m.ks", "one.csv", "--metrics", "kappa,accuracy", "--json"),
+        ("inspect", "m.ks", "--json"),
+        ("compress", "m.ks", "--max-points", 1, "--out", "s.ks", "--json"),
+    ):
+        text = tool(*words).out
+        assert text.count("\n") == 1
+        json.loads(text, parse_constant=lambda word: pytest.fail(word))
+
+
+def test_predict_takes_what_may_differ(tool, model, rows):
+    """An unseen category, no target, other columns, another order; bad rows skipped."""
+    (model.parent / "new.csv").write_text(
+        "extra,city,y,x,one\nz,Wien,0.5,,1\n?,Ulm,-0.5,2,7\nz,Ulm,oops,2,7\n"
+    )
+    result = tool("predict", model, "new.csv", "--on-bad", "skip", "--scores")
+    lines = result.out.splitlines()
+    assert lines[0] == "line,predicted_label,decision"
+    assert [line.split(",")[0] for line in lines[1:]] == ["2", "3"]
+    assert "1 rows refused, the first on line 4" in result.err
+    tool("predict", model, "new.csv", "--out", "said.csv", code=2)
+    assert not (model.parent / "said.csv").exists()
+
+
+def test_drop_is_not_even_read(tool, rows):
+    lines = [line + ("," if i else ",messy") + "?" * (i % 3) for i, line in
+             enumerate(rows.read_text().splitlines())]  # fmt: skip
+    rows.write_text("\n".join(lines))
+    tool(*LEARN, "--drop", "messy", "--drop", "one", "--out", "m.ks")
+    assert json.loads(tool("inspect", "m.ks", "--json").out)["inputs"] == ["x", "y", "city"]
+
+
+# ---- datasets ------------------------------------------------------------------------------
+
+
+def test_generated_rows_do_not_depend_on_how_many(tool):
+    for name in ("multidist", "outliers"):
+        short = tool("datasets", "generate", name, "--rows", 50, "--seed", 3, "--out", "-").out
+        long = tool("datasets", "generate", name, "--rows", 100_010, "--seed", 3, "--out", "-").out
+        assert long.startswith(short)
+        assert long.count("\n") == 100_011
+        assert len(set(long.splitlines())) > 100_000  # the second block is not the first again
+
+
+def test_convert_back_and_forth(tool, tmp_path):
+    tool("datasets", "generate", "market", "--rows", 20_000, "--out", "a.csv")
+    tool("datasets", "convert", "a.csv", "--out", "b.parquet")
+    tool("datasets", "convert", "b.parquet", "--out", "c.csv")
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "c.csv").read_bytes()
+
+
+def test_convert_does_not_guess_types_from_a_batch(tool, tmp_path):
+    lines = [f"{i},,{i}" for i in range(20_000)] + ["0.5,1,7"]
+    (tmp_path / "a.csv").write_text('"x","gap","t"\n' + "\n".join(lines) + "\n")
+    for name in ("b.parquet", "c.csv"):
+        tool("datasets", "convert", "a.csv", "--out", name)
+    assert (tmp_path / "c.csv").read_text() == (tmp_path / "a.csv").read_text()
+
+
+def test_list(tool, tmp_path, monkeypatch):
+    np.savez(tmp_path / "mine.npz", X=np.zeros((3, 1)), y=np.zeros(3))
+    monkeypatch.setenv("KERNELSTREAM_DATA", str(tmp_path))
+    shown = tool("datasets", "list").out
+    assert "multidist" in shown
+    assert "mine" in shown

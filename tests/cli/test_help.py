@@ -1,0 +1,73 @@
+"""Every command explains itself, with an example that works."""
+
+import shlex
+import subprocess
+import sys
+
+import click
+import pytest
+import typer
+
+from kernelstream import __version__
+from kernelstream.cli import demo
+from kernelstream.cli.app import EXAMPLES, app
+
+
+def _commands(command: click.Command, name: str = "") -> dict[str, click.Command]:
+    if not hasattr(command, "commands"):
+        return {name: command}
+    found = {}
+    for word, inner in command.commands.items():
+        found |= _commands(inner, f"{name} {word}".strip())
+    return found
+
+
+COMMANDS = _commands(typer.main.get_command(app))
+
+
+def test_every_command_has_an_example_in_its_help(tool):
+    assert set(COMMANDS) == set(EXAMPLES)
+    for name, command in COMMANDS.items():
+        assert EXAMPLES[name].startswith(f"kernelstream {name} ") or name == "datasets list"
+        assert command.epilog == f"Example: {EXAMPLES[name]}"
+        shown = tool(*name.split(), "--help").out
+        assert "Example: kernelstream" in shown
+        assert all(option.help for option in command.params), name
+
+
+def test_the_examples_run_in_order(tool, tmp_path, monkeypatch):
+    smaller = tuple((name, rows // 20, options) for name, rows, options in demo._STREAMS)
+    monkeypatch.setattr(demo, "_STREAMS", smaller)
+    for line in EXAMPLES.values():
+        assert not tool(*shlex.split(line)[1:]).err
+    files = {path.name for path in tmp_path.iterdir()}
+    assert files == {
+        "market.csv", "market.parquet", "model.ks", "report.html", "predictions.csv", "small.ks",
+        "merged.ks", "demo-output",
+    }  # fmt: skip
+    assert len(list((tmp_path / "demo-output").iterdir())) == 6
+
+
+def test_version_and_usage(tool):
+    assert tool("--version").out.strip() == __version__
+    for words in (("learn", "--no-such-option"), ("compress", "m", "--max-points", "0")):
+        assert "Usage" in tool(*words, code=2).err
+    assert "Commands" in tool(code=2).out  # nothing asked: the help
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_completion(tool, monkeypatch, shell):
+    monkeypatch.setenv("_KERNELSTREAM_COMPLETE", f"complete_{shell}")
+    monkeypatch.setenv("COMP_WORDS", "kernelstream l")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    monkeypatch.setenv("_TYPER_COMPLETE_ARGS", "kernelstream l")
+    assert "learn" in tool().out
+    monkeypatch.setenv("_KERNELSTREAM_COMPLETE", f"source_{shell}")  # what --show-completion shows
+    assert f"_KERNELSTREAM_COMPLETE=complete_{shell}" in tool().out
+
+
+def test_as_a_program_and_into_a_closed_pipe(tmp_path):
+    python = f"{shlex.quote(sys.executable)} -m kernelstream"
+    command = f"{python} datasets generate multidist --rows 300000 --out - | head -1"
+    run = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=tmp_path)
+    assert (run.stdout, run.stderr) == ('"x","y","label"\n', "")

@@ -1,0 +1,257 @@
+"""Runs that are stopped, killed and taken up again; models that leave the tool."""
+
+import csv
+import json
+import os
+import re
+import shlex
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from kernelstream import StreamModel, load
+from kernelstream.cli import learn as learning
+from kernelstream.streams import open_stream
+from tests.cli.tools import start, wait_until, write_rows
+
+SETTINGS = {
+    False: ("--target", "label", "--eta0", 1, "--epsilon", 0.5, "--max-points", 60),
+    True: ("--target", "height", "--eta0", 0.5, "--epsilon", 0.1, "--max-points", 60),
+}
+#: Checkpoints are written all the time.
+OFTEN = ("--batch-rows", 200, "--checkpoint-seconds", 0, "--checkpoint", "place")
+PUT_ASIDE = ("--on-bad", "quarantine", "--quarantine", "aside.csv")
+
+
+def spoil(path: Path, every: int) -> Path:
+    """Some rows that do not fit."""
+    lines = path.read_text().splitlines(keepends=True)
+    for place in range(every, len(lines), every):
+        lines[place] = f"1,oops {place},Ulm,1,1\n"
+    path.write_text("".join(lines))
+    return path
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["classes", "numbers"])
+def run(request, tmp_path_factory):
+    """A command, the model that it comes to, and the rows that it puts aside."""
+    folder = tmp_path_factory.mktemp("run")
+    spoil(write_rows(folder / "rows.csv", 12_000, numbers=request.param), 700)
+    words = ("learn", "rows.csv", *SETTINGS[request.param], *OFTEN, *PUT_ASIDE, "--out", "model.ks")
+    result = start(folder, *words).wait()
+    assert (result.code, result.err) == (0, "")
+    assert "17 rows refused" in result.out
+    outcome = load(folder / "model.ks").fingerprint(), (folder / "aside.csv").read_text()
+    return words, folder / "rows.csv", outcome
+
+
+def outcome_of(folder: Path) -> tuple[str, str]:
+    return load(folder / "model.ks").fingerprint(), (folder / "aside.csv").read_text()
+
+
+def checkpoint_is_there(folder: Path) -> bool:
+    return (folder / "place" / "checkpoint.ks").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_and_the_command_shown_goes_on(run, tmp_path, number):
+    words, rows, outcome = run
+    (tmp_path / "rows.csv").symlink_to(rows)
+    child = start(tmp_path, *words)
+    wait_until(lambda: checkpoint_is_there(tmp_path))
+    stopped = child.kill(number)
+    assert (stopped.code, stopped.err) == (128 + number, "")
+    assert f"Stopped by {number.name}. Go on with: kernelstream learn" in stopped.out
+    early = load(tmp_path / "model.ks")
+    assert early.model.n_seen_ < 11_000 if hasattr(early.model, "_state") else True
+    assert early.fingerprint() != outcome[0]
+
+    command = re.search("Go on with: kernelstream (.*)", stopped.out)[1]
+    assert start(tmp_path, *shlex.split(command)).wait().code == 0
+    assert outcome_of(tmp_path) == outcome
+
+
+def _is_new(place: Path, before: bytes | None) -> bool:
+    return place.exists() and place.read_bytes() != before
+
+
+def test_killed_at_any_moment_it_goes_on(run, tmp_path):
+    words, rows, outcome = run
+    (tmp_path / "rows.csv").symlink_to(rows)
+    place = tmp_path / "place" / "checkpoint.ks"
+    random = np.random.default_rng(5)
+    for _ in range(3):  # for each of the two tasks
+        before = place.read_bytes() if place.exists() else None
+        child = start(tmp_path, *words, "--resume")
+        wait_until(lambda: _is_new(place, before) or not child.process.is_alive())  # noqa: B023
+        time.sleep(random.uniform(0.0, 0.25))
+        if not child.process.is_alive() or child.kill(signal.SIGKILL).code == 0:
+            break  # it was over already
+    assert start(tmp_path, *words, "--resume").wait().code == 0
+    assert outcome_of(tmp_path) == outcome
+    # What a killed process leaves behind is named as the manual says.
+    left = {path.name for path in (tmp_path / "place").iterdir()} - {"checkpoint.ks"}
+    assert all(re.fullmatch(r"\.kernelstream-\w+\.tmp", name) for name in left)
+
+
+def test_a_pipe_is_taken_up_again(run, tmp_path):
+    words, rows, outcome = run
+    words = ("learn", "-", *words[2:])
+    os.mkfifo(tmp_path / "pipe")
+    child = start(tmp_path, *words, stdin=tmp_path / "pipe")
+    text = rows.read_bytes()
+    with open(tmp_path / "pipe", "wb") as pipe:
+        pipe.write(text[: len(text) // 2])
+        pipe.flush()
+        wait_until(lambda: checkpoint_is_there(tmp_path))
+        time.sleep(0.2)
+        stopped = child.kill(signal.SIGTERM)  # while it waits for more
+    assert stopped.code == 143
+    assert "Go on with, given the same input from its start: kernelstream learn -" in stopped.out
+    assert start(tmp_path, *words, "--resume", stdin=rows).wait().code == 0
+    assert outcome_of(tmp_path) == outcome
+
+
+def test_json_tells_how_to_go_on(run, tmp_path):
+    words, rows, _ = run
+    (tmp_path / "rows.csv").symlink_to(rows)
+    child = start(tmp_path, *words, "--json")
+    wait_until(lambda: checkpoint_is_there(tmp_path))
+    shown = json.loads(child.kill(signal.SIGINT).out)
+    assert shown["stopped_by"] == "SIGINT"
+    assert shown["go_on_with"].endswith("--json --resume")
+
+
+def test_without_a_checkpoint(run, tmp_path):
+    words, rows, _ = run
+    (tmp_path / "rows.csv").symlink_to(rows)
+    words = [word for word in words if word not in ("--checkpoint", "place")]
+    child = start(tmp_path, *words)
+    wait_until((tmp_path / "aside.csv").exists)
+    stopped = child.kill(signal.SIGINT)
+    assert stopped.code == 130
+    assert "With --checkpoint FOLDER the run could have gone on" in stopped.out
+
+
+def test_going_on_with_other_settings_is_refused(tool, rows, tmp_path):
+    words = ("learn", rows, "--target", "label", "--checkpoint", "place")
+    tool(*words, "--eta0", 1)
+    before = (tmp_path / "place" / "checkpoint.ks").read_bytes()
+    refused = tool(*words, "--eta0", 2, "--window", 5, "--resume", code=2).err
+    assert "other settings: --window (1000 then, 5 now), --eta0 (1 then, 2 now); give" in refused
+    assert (tmp_path / "place" / "checkpoint.ks").read_bytes() == before
+    (tmp_path / "place" / "checkpoint.ks").write_bytes(before[:-1])
+    refused = tool(*words, "--eta0", 1, "--resume", code=2).err
+    assert "delete it and start anew" in refused
+
+
+def test_a_file_that_has_grown(tool, rows, tmp_path):
+    whole = rows.read_bytes()
+    words = ("learn", rows, "--target", "label", "--batch-rows", 40)
+    tool(*words, "--out", "whole.ks")
+    lines = whole.splitlines(keepends=True)
+    rows.write_bytes(b"".join(lines[:201]))
+    tool(*words, "--checkpoint", "place")
+    rows.write_bytes(whole)
+    tool(*words, "--checkpoint", "place", "--resume", "--out", "grown.ks")
+    grown, once = load(tmp_path / "grown.ks"), load(tmp_path / "whole.ks")
+    assert grown.fingerprint() == once.fingerprint()
+
+
+# ---- models in files -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("numbers", [False, True])
+def test_the_file_predicts_raw_rows_as_the_model_in_memory_does(tool, tmp_path, numbers):
+    rows = write_rows(tmp_path / "rows.csv", 3000, numbers=numbers)
+    tool("learn", rows, *SETTINGS[numbers], "--out", "model.ks")
+    source = open_stream(rows)
+    first = next(source)
+    kept = load(tmp_path / "model.ks")
+    again = StreamModel(
+        type(kept.model)(**kept.model.get_params()),
+        type(kept.preparation)(source.schema, ignore=[kept.target]).start(first),
+        kept.target,
+        kept.task,
+    )
+    again.learn(first)
+    again.flush()
+    assert again.fingerprint() == kept.fingerprint()
+    said = list(csv.reader(tool("predict", "model.ks", rows).out.splitlines()))[1:]
+    kind = float if numbers else str
+    assert [kind(value) for _, value in said] == again.predict(first).tolist()
+    assert [int(line) for line, _ in said] == list(range(2, 3002))
+
+
+@pytest.mark.parametrize("numbers", [False, True])
+def test_merging(tool, tmp_path, numbers):
+    for seed, name in enumerate(("a.csv", "b.csv")):
+        write_rows(tmp_path / name, 2000, seed=seed, numbers=numbers)
+    tool("learn", "a.csv", *SETTINGS[numbers], "--out", "a.ks")
+    tool("learn", "b.csv", *SETTINGS[numbers], "--out", "stranger.ks")
+    tool("learn", "b.csv", *SETTINGS[numbers], "--like", "a.ks", "--out", "b.ks")
+    refused = tool("merge", "a.ks", "stranger.ks", "--out", "m.ks", code=2)
+    assert refused.err.endswith("in another way than a.ks; learn it with --like a.ks\n")
+    assert not (tmp_path / "m.ks").exists()
+
+    merged = json.loads(tool("merge", "a.ks", "b.ks", "--out", "m.ks", "--json").out)
+    assert merged["points"] <= merged["points_before"]
+    metric = "mae" if numbers else "error"
+    scores = {
+        name: json.loads(tool("evaluate", name, "b.csv", "--metrics", metric, "--json").out)[metric]
+        for name in ("a.ks", "b.ks", "m.ks")
+    }
+    assert scores["m.ks"] < 1.1 * max(scores["a.ks"], scores["b.ks"])
+
+    first, second, mean = (load(tmp_path / name) for name in ("a.ks", "b.ks", "m.ks"))
+    batch = next(open_stream(tmp_path / "b.csv"))
+    if numbers:  # the mean of two functions is in the units of both
+        expected = 0.5 * (first.predict(batch) + second.predict(batch))
+        assert np.abs(mean.predict(batch) - expected).max() < 2.0
+
+
+def test_compressing_says_what_it_costs(tool, model):
+    before = json.loads(tool("inspect", model, "--json").out)
+    assert before["points"] > 10
+    result = tool("compress", model, "--max-points", 10, "--out", "small.ks")
+    pattern = rf"{before['points']} points became 10, at a distance of ([\d.]+) in the RKHS: small"
+    cost = float(re.match(pattern, result.out)[1])
+    after = json.loads(tool("inspect", "small.ks", "--json").out)
+    assert after["points"] == 10
+    assert after["error_spent"] == pytest.approx(before["error_spent"] + cost, rel=1e-3)
+    tool("compress", model, "--error", 1e-9, "--out", model)  # in place is allowed
+
+
+def test_inspecting(tool, model):
+    shown = tool("inspect", model, "--points", 3, "--report", "page.html").out
+    assert "The 3 most influential points" in shown
+    assert "votes for" in shown
+    assert "<html" in (model.parent / "page.html").read_text()
+
+
+# ---- display -------------------------------------------------------------------------------
+
+
+def test_a_terminal_shows_the_run(tool, rows, monkeypatch, tmp_path):
+    shown = (tmp_path / "screen").open("w+")
+    monkeypatch.setattr("kernelstream.cli.display._SECONDS", 0.0)
+
+    def console(stderr=False):
+        return Console(file=shown, force_terminal=True, width=100) if stderr else Console()
+
+    monkeypatch.setattr(learning, "Console", console)
+    words = ("learn", rows, "--target", "label", "--batch-rows", 50, "--every", 40)
+    tool(*words, "--json")
+    tool(*words, "--quiet")
+    assert shown.tell() == 0
+    tool(*words)
+    shown.seek(0)
+    text = shown.read()
+    for word in ("samples", "per second", "accuracy, last 1000", "points", "memory", "Ctrl-C"):
+        assert word in text
+    assert any(bar in text for bar in "▁▂▃▄▅▆▇█")
+    shown.close()
