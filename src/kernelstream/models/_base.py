@@ -363,7 +363,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
 
     @property
     def residual_(self) -> float:
-        """max |S S^T K - I|: how far the factor of the inverse Gram matrix is from exact."""
+        """``max |S S^T K - I|``: how far the factor of the inverse Gram matrix is from exact."""
         return komp.residual(self._fitted(), self.kernel_)
 
     @property
