@@ -29,6 +29,8 @@ templates_path = ["_templates"]
 nitpicky = False
 
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["style.css"]
 html_title = f"kernelstream {release}"
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#0b5fa5", "color-brand-content": "#0b5fa5"},

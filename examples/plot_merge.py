@@ -43,4 +43,5 @@ print(f"distance of the first two: {mean.expansion_.distance(small.expansion_):.
 figure, axes = plt.subplots(1, 2, figsize=(9.0, 4.2), layout="constrained")
 for model, ax in zip([parts[0], small], axes, strict=True):
     plot_decision_surface(model, X[:600], y[:600], ax=ax, resolution=200, show_legend=False)
-    ax.set_title("one of the parts" if model is parts[0] else "all four, merged and compressed")
+    title = "one of the parts" if model is parts[0] else "all four, merged and compressed"
+    ax.set_title(f"{title}: {model.model_order_} points", loc="left", fontsize=11)

@@ -27,7 +27,8 @@ for samples, ax in zip([50, 500, 2000, 20_000], axes.flat, strict=True):
     recent = slice(max(0, seen - 600), seen)
     plot_decision_surface(model, X[recent], y[recent], ax=ax, resolution=200, show_legend=False)
     error = 1.0 - model.score(X_test, y_test)
-    ax.set_title(f"{seen:,} samples: {model.model_order_} points, test error {error:.1%}")
+    title = f"{seen:,} samples: {model.model_order_} points, test error {error:.1%}"
+    ax.set_title(title, loc="left", fontsize=11)
 
 # %%
 # What it holds in memory, what compression has cost in all, and how many points had to go because

@@ -26,7 +26,8 @@ for loss, ax in zip(losses, axes.flat, strict=True):
     model.partial_fit(X, targets)
     plot_fit(model, X, targets, ax=ax, show_legend=False)
     wrong = np.sqrt(np.mean((model.predict(X) * unit + center - clean) ** 2))
-    ax.set_title(f"{loss.name}: {wrong:.3f} from the curve, {model.model_order_} points")
+    title = f"{loss.name}: {wrong:.3f} from the curve, {model.model_order_} points"
+    ax.set_title(title, loc="left", fontsize=11)
 
 # %%
 # ``quantile`` with level 0.9 is meant to lie above the curve, with nine tenths of the targets
