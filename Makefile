@@ -30,7 +30,7 @@ demo: $(VENV)/.stamp-cli  ## learn two streams and write their reports into demo
 	$(BIN)/kernelstream demo
 
 docs: $(VENV)/.stamp-docs  ## build the documentation in docs/_build/html
-	$(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
+	$(BIN)/python -m sphinx -b html -d docs/_build/doctrees -W --keep-going -q docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 clean:  ## remove caches, build and demo outputs (the .venv folder stays)
