@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTHON ?=
 SUITABLE := import sys, ensurepip, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 
-.PHONY: help test lint bench demo clean
+.PHONY: help test lint bench demo docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -26,11 +26,16 @@ test: lint  ## lint, then all tests, then the compiled core's tests without comp
 bench: $(VENV)/.stamp-bench  ## measure against other programs
 	$(BIN)/python -m benchmarks
 
-demo: $(VENV)/.stamp-plot  ## run the demonstration
-	$(BIN)/python examples/demo.py
+demo: $(VENV)/.stamp-cli  ## learn two streams and write their reports into demo-output
+	$(BIN)/kernelstream demo
+
+docs: $(VENV)/.stamp-docs  ## build the documentation in docs/_build/html
+	$(BIN)/python -m sphinx -b html -d docs/_build/doctrees -W --keep-going -q docs docs/_build/html
+	@echo "docs/_build/html/index.html"
 
 clean:  ## remove caches, build and demo outputs (the .venv folder stays)
-	rm -rf build dist demo-output .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf build dist demo-output docs/_build docs/gallery docs/reference/generated docs/reference/command_line.md
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -path ./$(VENV) -prune -o -path ./.git -prune -o -name __pycache__ -type d -print0 | xargs -0 rm -rf
 
 $(BIN)/python:
@@ -45,6 +50,14 @@ $(BIN)/python:
 
 $(VENV)/.stamp-test: pyproject.toml | $(BIN)/python
 	$(PIP) install -e '.[test]'
+	@touch $@
+
+$(VENV)/.stamp-cli: pyproject.toml | $(BIN)/python
+	$(PIP) install -e '.[cli]'
+	@touch $@
+
+$(VENV)/.stamp-docs: pyproject.toml | $(BIN)/python
+	$(PIP) install -e '.[docs]'
 	@touch $@
 
 $(VENV)/.stamp-plot: pyproject.toml | $(BIN)/python

@@ -133,28 +133,28 @@ class _Radial(Kernel):
 
 @dataclass(frozen=True)
 class Gaussian(_Radial):
-    """exp(-gamma |x - x'|^2). The papers also write gamma = 1 / (2 c^2), c the bandwidth."""
+    """``exp(-gamma |x - x'|^2)``. The papers also write gamma = 1 / (2 c^2), c the bandwidth."""
 
     _code = core.GAUSSIAN
 
 
 @dataclass(frozen=True)
 class Laplacian(_Radial):
-    """exp(-gamma |x - x'|_1), with the l1 distance as in scikit-learn."""
+    """``exp(-gamma |x - x'|_1)``, with the l1 distance as in scikit-learn."""
 
     _code = core.LAPLACIAN
 
 
 @dataclass(frozen=True)
 class Matern32(_Radial):
-    """(1 + s) exp(-s), s = sqrt(6 gamma) |x - x'|: length scale 1 / sqrt(2 gamma)."""
+    """``(1 + s) exp(-s), s = sqrt(6 gamma) |x - x'|``: length scale 1 / sqrt(2 gamma)."""
 
     _code = core.MATERN32
 
 
 @dataclass(frozen=True)
 class Matern52(_Radial):
-    """(1 + s + s^2 / 3) exp(-s), s = sqrt(10 gamma) |x - x'|: length scale 1 / sqrt(2 gamma)."""
+    """``(1 + s + s^2 / 3) exp(-s), s = sqrt(10 gamma) |x - x'|``: same length scale as Matern32."""
 
     _code = core.MATERN52
 

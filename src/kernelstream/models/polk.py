@@ -178,7 +178,7 @@ class _POLK(KernelEstimator):
 
     @property
     def residual_(self) -> float:
-        """max |S S^T K - I|: how far the factor of the inverse Gram matrix is from exact."""
+        """``max |S S^T K - I|``: how far the factor of the inverse Gram matrix is from exact."""
         return komp.residual(self._fitted(), self.kernel_)
 
     def _horizon(self) -> float:
