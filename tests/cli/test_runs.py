@@ -245,10 +245,9 @@ def test_a_terminal_shows_the_run(tool, rows, monkeypatch, tmp_path):
 
     monkeypatch.setattr(learning, "Console", console)
     words = ("learn", rows, "--target", "label", "--batch-rows", 50, "--every", 40)
-    tool(*words, "--json")
     tool(*words, "--quiet")
     assert shown.tell() == 0
-    tool(*words)
+    json.loads(tool(*words, "--json").out)  # the display is on standard error
     shown.seek(0)
     text = shown.read()
     for word in ("samples", "per second", "accuracy, last 1000", "points", "memory", "Ctrl-C"):
