@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import kernelstream
+
 _BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 _EXPECTED = re.compile(r"# exit code (\d+)$")
 _SHELL = re.compile(r"[|&;<>$]")  # what only a shell understands
@@ -98,7 +100,10 @@ def _in_folder(folder: Path) -> Iterator[None]:
     command = folder / "bin" / "kernelstream"
     command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m kernelstream "$@"\n')
     command.chmod(0o755)
+    # The folder changes and another version may be installed: commands get the one imported here.
+    package = Path(kernelstream.__file__).resolve().parents[1]
     settings = {
+        "PYTHONPATH": os.pathsep.join([str(package), os.environ.get("PYTHONPATH", "")]),
         "PATH": os.pathsep.join([str(folder / "bin"), os.environ.get("PATH", os.defpath)]),
         "COLUMNS": _WIDTH,
         "NO_COLOR": "1",

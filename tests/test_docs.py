@@ -2,9 +2,12 @@
 
 import importlib.util
 import re
+import sys
 from pathlib import Path
 
 import pytest
+
+import kernelstream
 
 ROOT = Path(__file__).parents[1]
 # docs/reproduction.md is left to the build: its code is scikit-learn's more than ours.
@@ -58,6 +61,12 @@ def test_a_block_that_fails_is_noticed(block):
 def test_an_expected_failure_shows_its_message():
     text = run_page("```sh\nkernelstream inspect no-such-file.ks  # exit code 2\n```\n")
     assert "there is no file no-such-file.ks" in text
+
+
+def test_commands_run_the_package_under_test():
+    # Not whatever else is installed, though the blocks work in another folder.
+    block = f"```sh\n{sys.executable} -c 'import kernelstream; print(kernelstream.__file__)'\n```\n"
+    assert str(Path(kernelstream.__file__).resolve()) in run_page(block)
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
