@@ -85,7 +85,7 @@ MISTAKES = {
     "truncated gzip": (
         _truncated_gzip, ("learn", "bad.csv.gz", "--target", "label"), "ends too early"),
     "two columns of one name": (_twice, BAD, "the column 'a' twice. Rename one"),
-    "infinity": (_infinite, BAD, "line 21, column 'x' is infinite"),
+    "infinity": (_infinite, BAD, "line 21: column 'x' holds 'inf', not a finite number"),
     "dates as target": (
         _text("bad.csv", "a,label\n1,2020-01-01\n"), BAD, "the target holds dates"),
     "no target at all": (

@@ -363,7 +363,7 @@ def tables(draw):
     texts = draw(
         st.lists(st.lists(fields, min_size=width, max_size=width), min_size=1, max_size=12)
     )
-    number = st.one_of(st.none(), st.floats(allow_nan=False), st.integers(-(10**6), 10**6))
+    number = st.one_of(st.none(), st.floats(-1e150, 1e150), st.integers(-(10**6), 10**6))
     numbers = draw(st.lists(number, min_size=len(texts), max_size=len(texts)))
     return texts, numbers
 
@@ -473,3 +473,13 @@ def test_memory_is_flat(tmp_path):
     assert n_rows == 1_000_000
     assert max(held[len(held) // 2 :]) <= 1.1 * max(held[: len(held) // 2])
     assert peak < 5 * records.BLOCK_BYTES
+
+
+@pytest.mark.parametrize("value", ["inf", "-Infinity", "1e151"])
+def test_numbers_that_no_model_takes_are_bad_rows(value, tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("x,y\n1,2\n" + f"{value},3\n" + "4,\n")
+    with pytest.raises(StreamError, match=r"line 3.*not a finite number"):
+        list(open_stream(path))
+    (batch,) = open_stream(path, on_bad="skip")
+    assert batch.columns["x"].tolist() == [1.0, 4.0]

@@ -9,10 +9,13 @@ def main() -> None:
     """Run the tool; what the user can put right is one line on standard error, exit code 2."""
     try:
         from kernelstream.cli.app import run
+
+        run()
     except ModuleNotFoundError as error:
         print(
             f"kernelstream: the command line needs {error.name}; pip install 'kernelstream[cli]'",
             file=sys.stderr,
         )
         sys.exit(2)
-    run()
+    except KeyboardInterrupt:  # before the command listens for it, or after
+        sys.exit(130)

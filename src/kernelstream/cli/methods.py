@@ -99,5 +99,6 @@ def _description(estimator: type[Any], name: str) -> str:
     if not match:
         return ""
     body = " ".join(match[2].split()).replace("``", "")
+    body = re.sub(r":\w+:`~?(?:[\w.]+\.)?(\w+)`", r"\1", body)  # what Sphinx would make a link
     sentence = re.split(r"(?<=[.;])\s", body, maxsplit=1)[0].rstrip(";")
     return f"{sentence} ({match[1]})" if sentence else match[1]

@@ -160,8 +160,10 @@ def pack(state: State) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 def unpack(arrays: dict[str, np.ndarray], status: dict[str, Any], factored: bool = True) -> State:
     """The state behind :func:`pack`; ``ValueError`` if the parts do not belong together."""
     points, weights = arrays["points"], arrays["weights"]
-    if points.ndim != 2 or weights.ndim != 2 or set(status) != set(_KEPT):
-        raise ValueError("the state's arrays or numbers are not those of a kernel expansion")
+    if set(status) != set(_KEPT):
+        raise ValueError("it was written by another version of kernelstream: learn anew")
+    if points.ndim != 2 or weights.ndim != 2:
+        raise ValueError("the state's arrays are not those of a kernel expansion")
     features, n = points.shape
     side = n if factored else 0
     expected = {"weights": (n, weights.shape[1]), "factor": (side, side)}

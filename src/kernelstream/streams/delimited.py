@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelstream.rows import LARGEST_ENTRY
 from kernelstream.streams.arrow_columns import (
     MISSING,
     BlockColumn,
@@ -148,7 +149,11 @@ class DelimitedSource(TextSource):
             return None
         if len(table) != block.n_records:
             return None
-        return {name: block_column(table[name], kind) for name, kind in self.schema.items()}
+        columns = {name: block_column(table[name], kind) for name, kind in self.schema.items()}
+        usable = not any(
+            _unusable(columns[name]).any() for name, kind in self.schema.items() if kind == "number"
+        )
+        return columns if usable else None
 
     def _parse_each(self, block: Block) -> Parsed:
         """Keep the good rows, and say what is wrong with each of the others."""
@@ -195,6 +200,8 @@ class DelimitedSource(TextSource):
         for name, kind in self.schema.items():
             values = table[name].combine_chunks()
             columns[name], rows = convert_strings(values, kind)
+            if kind == "number":
+                rows = sorted({*rows, *np.flatnonzero(_unusable(columns[name])).tolist()})
             if rows:
                 failed[name] = [(row, values[row].as_py()) for row in rows]
         return columns, failed
@@ -236,6 +243,11 @@ class DelimitedSource(TextSource):
         return buffer
 
 
+def _unusable(numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Infinite numbers, and those that no model takes; not the missing ones."""
+    return np.abs(numbers) > LARGEST_ENTRY
+
+
 def _plural(n_fields: int) -> str:
     return "1 field" if n_fields == 1 else f"{n_fields} fields"
 
@@ -249,6 +261,17 @@ def _complaint(name: str, kind: str, value: bytes) -> str:
             "convert the file with iconv -f LATIN1 -t UTF-8"
         )
     shown = text if len(text) <= 40 else text[:37] + "..."
+    if kind == "number" and _is_number(text):
+        most = f"{LARGEST_ENTRY:.0e}"
+        return f"column {name!r} holds {shown!r}, not a finite number of at most {most}"
     return (
         f"column {name!r} holds {shown!r}, not a {kind}; columns keep the type of the first batch"
     )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
