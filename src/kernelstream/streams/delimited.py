@@ -122,8 +122,9 @@ class DelimitedSource(TextSource):
             # Arrow guesses that 0x1F is a number, and then does not convert it.
             _, failed = self._convert_each(data)
             for name in set(failed) - set(given):
-                self.schema[name] = "text"
-                self._types[name] = self._arrow.string()
+                if not all(_is_number(value) for _, value in failed[name]):
+                    self.schema[name] = "text"
+                    self._types[name] = self._arrow.string()
 
     def _written_type(self, kind: str, found: Any) -> Any:
         """What Arrow shall parse a column as: the quick way, which may fail."""
@@ -261,7 +262,7 @@ def _complaint(name: str, kind: str, value: bytes) -> str:
             "convert the file with iconv -f LATIN1 -t UTF-8"
         )
     shown = text if len(text) <= 40 else text[:37] + "..."
-    if kind == "number" and _is_number(text):
+    if kind == "number" and _is_number(value):
         most = f"{LARGEST_ENTRY:.0e}"
         return f"column {name!r} holds {shown!r}, not a finite number of at most {most}"
     return (
@@ -269,7 +270,7 @@ def _complaint(name: str, kind: str, value: bytes) -> str:
     )
 
 
-def _is_number(text: str) -> bool:
+def _is_number(text: bytes) -> bool:
     try:
         float(text)
     except ValueError:
