@@ -15,13 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelstream import storage
 from kernelstream._version import __version__
+from kernelstream.limits import LARGEST_ENTRY
 from kernelstream.models._base import as_before_on_error
 from kernelstream.models._classifier import KernelClassifier
 from kernelstream.models._files import Saved, embed, rebuild
 from kernelstream.models._regressor import KernelRegressor
 from kernelstream.models.in_units import InUnits
 from kernelstream.preparation import Preparation, column_of, kind_of
-from kernelstream.rows import LARGEST_ENTRY
 from kernelstream.streams.batch import Batch, Column, Text
 
 __all__ = ["StreamModel", "guess_task"]

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array, hstack, issparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import murmurhash3_32
 
-from kernelstream.rows import LARGEST_ENTRY
+from kernelstream.limits import LARGEST_ENTRY
 from kernelstream.streams.batch import Batch, Column, Text
 
 #: What a column can hold.

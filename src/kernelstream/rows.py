@@ -6,9 +6,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
 from kernelstream.core.kernel import Rows, first_bad_entry
-
-#: Larger entries are refused: their squares, summed, would overflow.
-LARGEST_ENTRY = 1e150
+from kernelstream.limits import LARGEST_ENTRY
 
 _NO_DATA = np.empty(0)
 _NO_INDICES = np.empty(0, np.int32)

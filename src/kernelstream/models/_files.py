@@ -23,9 +23,9 @@ from kernelstream.core.state import (
 )
 from kernelstream.expansion import KernelExpansion
 from kernelstream.kernels import Kernel, kernel_from_config
+from kernelstream.limits import LARGEST_ENTRY
 from kernelstream.losses import Loss, make_loss
 from kernelstream.rows import (
-    LARGEST_ENTRY,
     as_rows,
     count_rows,
     rows_matrix,

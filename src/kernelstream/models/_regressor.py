@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from kernelstream.core.kernel import Rows
+from kernelstream.limits import LARGEST_ENTRY
 from kernelstream.losses import make_loss
 from kernelstream.models import _validation as check
 from kernelstream.models._base import KernelEstimator, as_before_on_error, learn_epochs
-from kernelstream.rows import LARGEST_ENTRY, count_rows
+from kernelstream.rows import count_rows
 
 
 class KernelRegressor(RegressorMixin, KernelEstimator):  # type: ignore[misc]

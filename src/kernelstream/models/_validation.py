@@ -13,7 +13,8 @@ from sklearn.utils.validation import validate_data
 
 from kernelstream.core.kernel import Rows, first_bad_entry, self_value
 from kernelstream.kernels import Kernel
-from kernelstream.rows import LARGEST_ENTRY, as_rows, count_rows, plain_array
+from kernelstream.limits import LARGEST_ENTRY
+from kernelstream.rows import as_rows, count_rows, plain_array
 
 #: Larger values k(x, x) are refused.
 LARGEST_SELF_KERNEL = 1e100

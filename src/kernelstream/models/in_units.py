@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse, vstack
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 
+from kernelstream.limits import LARGEST_ENTRY
 from kernelstream.models import _validation as check
 from kernelstream.models._base import as_before_on_error
 from kernelstream.preparation import FARTHEST, Running
-from kernelstream.rows import LARGEST_ENTRY
 
 
 class InUnits(RegressorMixin, BaseEstimator):  # type: ignore[misc]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelstream.rows import LARGEST_ENTRY
+from kernelstream.limits import LARGEST_ENTRY
 from kernelstream.streams.arrow_columns import (
     MISSING,
     BlockColumn,
