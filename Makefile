@@ -60,12 +60,8 @@ $(VENV)/.stamp-docs: pyproject.toml | $(BIN)/python
 	$(PIP) install -e '.[docs]'
 	@touch $@
 
-$(VENV)/.stamp-plot: pyproject.toml | $(BIN)/python
-	$(PIP) install -e '.[plot]'
-	@touch $@
-
 # The other programs are optional: one that has no wheel here is left out, and tried again next time.
-$(VENV)/.stamp-bench: $(VENV)/.stamp-plot
+$(VENV)/.stamp-bench: $(VENV)/.stamp-cli
 	@complete=yes; \
 	for peer in $$($(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["bench"])'); do \
 	    $(PIP) install --only-binary :all: "$$peer" || { complete=no; echo "bench: $$peer did not install and is left out"; }; \
