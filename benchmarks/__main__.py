@@ -2,7 +2,7 @@
 
 import argparse
 
-from benchmarks import accuracy, avm, comparison, speed, tool
+from benchmarks import accuracy, avm, avm_tables, comparison, speed, tool, tradeoff
 
 BENCHMARKS = {
     "comparison": comparison.main,
@@ -15,6 +15,9 @@ BENCHMARKS = {
     "defaults": accuracy.defaults,
     "mnist": accuracy.mnist,
     "avm": avm.main,
+    "avm-tables": avm_tables.main,
+    "avm-theorem15": avm.theorem_15,
+    "tradeoff": tradeoff.main,
     "tool": tool.tool,
 }
 #: What ``make bench`` runs: a few minutes.

@@ -33,7 +33,10 @@ def diameter(
     out: Annotated[Optional[Path], typer.Option(help="Where to save the picture.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
 ) -> None:
-    """Error and size of AVM for cells of several diameters: what to give as --delta."""
+    """Error and size of AVM for cells of several diameters: what to give as --delta.
+
+    The error of a regression is in standard deviations of the target.
+    """
     X, y, estimator = _first_rows(file, target, rows)
     curve = diameter_curve(estimator, X, y)
     if out is not None:
@@ -72,6 +75,6 @@ def _first_rows(file: str, target: str, rows: int) -> tuple[Any, Any, Any]:
     X, y = zip(*parts, strict=True)
     features = vstack(X).tocsr() if issparse(X[0]) else np.concatenate(X)
     targets = np.concatenate(y)[:rows]
-    if model.task == "regression":  # as learn does: in units of its own spread
+    if model.task == "regression":  # alpha is in units of the target
         targets = (targets - targets.mean()) / (targets.std() or 1.0)
     return features[:rows], targets, model.model
