@@ -18,11 +18,12 @@ from benchmarks.tables import show
 from kernelstream import AVMClassifier, POLKClassifier
 
 PICTURE = Path("docs/images/tradeoff.png")
-#: Of AVM, hinge: gamma, alpha times the number of samples, and the diameters tried.
+#: Of AVM, hinge: gamma, alpha times the number of samples, and the diameters tried. Gamma and
+#: alpha are what avm-tables finds; on cod-rna, standardised here, distances are 2.9 times as large.
 AVM: dict[str, tuple[float, float, tuple[float, ...]]] = {
     "a9a": (2.0**-4, 16.0, (8.0, 7.0, 6.0, 5.0)),
-    "ijcnn1": (4.0, 4.0, (2.0, 1.5, 1.25, 1.0)),
-    "cod-rna": (2.0**-3, 4.0, (6.0, 4.0, 3.0, 2.0)),
+    "ijcnn1": (1.0, 4.0, (2.0, 1.5, 1.25, 1.0)),
+    "cod-rna": (2.0**-5, 4.0, (6.0, 4.0, 3.0, 2.0)),
 }
 #: POLK's error budget, in multiples of the one in the settings.
 EPSILONS = (4.0, 2.0, 1.4, 1.0)

@@ -89,9 +89,11 @@ def test_pictures(stream, tmp_path):
     assert (tmp_path / "surface.png").stat().st_size > 1000
 
 
-def test_models_without_free_cells_are_refused(stream):
+def test_what_cannot_be_studied_is_refused(stream):
     with pytest.raises(ValueError, match="has no cells"):
         diameter_curve(POLKClassifier(), *stream)
+    with pytest.raises(ValueError, match="deltas is empty"):
+        diameter_curve(AVMClassifier(), *stream, deltas=[])
     fixed = AVMClassifier(coverage=Coverage(delta=1.0).fit(stream[0]))
     with pytest.raises(ValueError, match="its own delta"):
         diameter_curve(fixed, *stream)
