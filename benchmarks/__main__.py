@@ -2,7 +2,7 @@
 
 import argparse
 
-from benchmarks import accuracy, avm, avm_tables, comparison, speed, tool, tradeoff
+from benchmarks import accuracy, avm, avm_cells, avm_tables, comparison, speed, tool, tradeoff
 
 BENCHMARKS = {
     "comparison": comparison.main,
@@ -15,6 +15,7 @@ BENCHMARKS = {
     "defaults": accuracy.defaults,
     "mnist": accuracy.mnist,
     "avm": avm.main,
+    "avm-cells": avm_cells.main,
     "avm-tables": avm_tables.main,
     "avm-theorem15": avm.theorem_15,
     "tradeoff": tradeoff.main,

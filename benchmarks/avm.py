@@ -203,7 +203,7 @@ def _draw_theorem_15(measured: list[tuple[float, ...]]) -> None:
         np.array(column) for column in zip(*measured, strict=True)
     )
     places = np.arange(len(measured))
-    axes.bar(places, orders, color="#56B4E9", label="points, mean of five runs")
+    axes.plot(places, orders, "o", color="#0072B2", label="points, mean of five runs")
     axes.plot(places, exact, "_", color="#1A1A1A", markersize=22, label="bound, sum of q_t")
     axes.plot(places, closed, "_", color="#D55E00", markersize=22, label="bound, closed form")
     axes.set_yscale("log")
