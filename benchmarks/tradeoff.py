@@ -9,6 +9,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import LogLocator
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
@@ -88,6 +89,9 @@ def _draw(measured: list[tuple[Any, ...]]) -> None:
         axes[0, column].set_title(name)
         for row, label in enumerate(("points", "µs per sample")):
             axes[row, column].set_xscale("log")
+            axes[row, column].xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axes[row, column].xaxis.set_major_formatter("{x:g}")
+            axes[row, column].xaxis.set_minor_formatter("")
             axes[row, column].set_xlabel(label)
             axes[row, column].set_ylabel("mistakes, %")
             axes[row, column].grid(color="#E6E6E6", linewidth=0.7)
