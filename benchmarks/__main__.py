@@ -2,7 +2,7 @@
 
 import argparse
 
-from benchmarks import accuracy, avm, comparison, kill, speed, tool
+from benchmarks import accuracy, avm, avm_cells, avm_tables, comparison, kill, speed, tool, tradeoff
 
 BENCHMARKS = {
     "comparison": comparison.main,
@@ -15,6 +15,10 @@ BENCHMARKS = {
     "defaults": accuracy.defaults,
     "mnist": accuracy.mnist,
     "avm": avm.main,
+    "avm-cells": avm_cells.main,
+    "avm-tables": avm_tables.main,
+    "avm-theorem15": avm.theorem_15,
+    "tradeoff": tradeoff.main,
     "tool": tool.tool,
     "kill": kill.main,
 }

@@ -7,8 +7,10 @@ import resource
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import zeta
@@ -26,6 +28,7 @@ PAPER = {
     "w8a": {"gamma": 2.0**-4, "delta": 13.0},
 }
 _LOSSES = ("hinge", "log_loss")
+THEOREM_15_PICTURE = Path("docs/images/avm_theorem15.png")
 
 
 def main() -> None:
@@ -35,7 +38,7 @@ def main() -> None:
         speed()
         sparse()
         kdd()
-        model_size()
+        theorem_15()
         endurance()
 
 
@@ -161,12 +164,13 @@ def kdd() -> None:
     )
 
 
-def model_size() -> None:
-    """Theorem 15: E[S_T] <= sum_t q_t + E[M_T], q_t = min(1, beta / t^rho)."""
+def theorem_15() -> None:
+    """Theorem 15: E[S_T] <= sum_t q_t + E[M_T], q_t = min(1, beta / t^rho); with its picture."""
     samples = 20_000
     random = np.random.default_rng(0)
     X = random.uniform(-1.0, 1.0, (samples, 3))
     y = (np.sin(3.0 * X[:, 0]) * X[:, 1] > 0.0).astype(int)
+    measured: list[tuple[float, ...]] = []
 
     def rows() -> Iterator[tuple[Any, ...]]:
         for beta in (0.0, 1.0, 10.0):
@@ -177,17 +181,39 @@ def model_size() -> None:
                     ).partial_fit(X, y)
                     for s in range(5)
                 ]
-                order = np.mean([model.model_order_ for model in models])
-                cells = np.mean([model.n_cells_ for model in models])
+                order = float(np.mean([model.model_order_ for model in models]))
+                cells = float(np.mean([model.n_cells_ for model in models]))
                 t = np.arange(1, samples + 1)
-                exact = np.minimum(1.0, beta / t**rho).sum() + cells
-                yield beta, rho, order, cells, exact, _closed_form(beta, rho, samples) + cells
+                exact = float(np.minimum(1.0, beta / t**rho).sum()) + cells
+                closed = _closed_form(beta, rho, samples) + cells
+                measured.append((beta, rho, order, cells, exact, closed))
+                yield measured[-1]
 
     show(
         f"Theorem 15, {samples} samples, log loss (every sample has a derivative), five seeds",
         ["beta", "rho", "points", "cells", "sum q_t + cells", "closed form + cells"],
         rows(),
     )
+    _draw_theorem_15(measured)
+
+
+def _draw_theorem_15(measured: list[tuple[float, ...]]) -> None:
+    figure, axes = plt.subplots(figsize=(7.0, 4.0), layout="constrained")
+    betas, rhos, orders, _, exact, closed = (
+        np.array(column) for column in zip(*measured, strict=True)
+    )
+    places = np.arange(len(measured))
+    axes.plot(places, orders, "o", color="#0072B2", label="points, mean of five runs")
+    axes.plot(places, exact, "_", color="#1A1A1A", markersize=22, label="bound, sum of q_t")
+    axes.plot(places, closed, "_", color="#D55E00", markersize=22, label="bound, closed form")
+    axes.set_yscale("log")
+    labels = [f"beta {beta:g}\nrho {rho:g}" for beta, rho in zip(betas, rhos, strict=True)]
+    axes.set_xticks(places, labels)
+    axes.set_ylabel("points")
+    axes.legend(frameon=False)
+    figure.savefig(THEOREM_15_PICTURE, dpi=130)
+    plt.close(figure)
+    print(f"\nPicture: {THEOREM_15_PICTURE}")
 
 
 def _closed_form(beta: float, rho: float, samples: int) -> float:

@@ -21,6 +21,9 @@ SHAPES = {"hypersphere": core.HYPERSPHERE, "hyperrectangle": core.HYPERRECTANGLE
 #: ``delta="auto"`` looks at the first samples, this many.
 FIRST_SAMPLES = 200
 
+#: It is never less than twice this share of the mean distance.
+SMALLEST_SHARE = 0.25
+
 
 class Coverage:
     """Cells that cover the data, each of diameter delta around a core point.
@@ -102,7 +105,17 @@ def suggested_delta(rows: Rows) -> float:
     to twice the mean; in few it is much smaller, where twice the mean would be a handful of
     cells for all the data.
     """
+    mean, deviation = distance_statistics(rows)
+    if not mean > 1e-100:  # one sample, or always the same
+        return 1.0
+    return 2.0 * max(mean - deviation, SMALLEST_SHARE * mean)
+
+
+def distance_statistics(rows: Rows) -> tuple[float, float]:
+    """Mean and standard deviation of the distances between any two samples; 0, 0 for one."""
     n = count_rows(rows)
+    if n < 2:
+        return 0.0, 0.0
     matrix = rows_matrix(rows) if rows.sparse else rows.dense
     with np.errstate(over="ignore", invalid="ignore"):
         products = matrix @ matrix.T
@@ -111,10 +124,7 @@ def suggested_delta(rows: Rows) -> float:
         squares = lengths[:, None] + lengths[None, :] - 2.0 * products
     squares = np.nan_to_num(squares[np.triu_indices(n, 1)], nan=0.0, posinf=1e300)
     distances = np.sqrt(np.maximum(squares, 0.0))
-    mean = float(distances.mean()) if n > 1 else 0.0
-    if not mean > 1e-100:  # one sample, or always the same
-        return 1.0
-    return 2.0 * max(mean - float(distances.std()), 0.25 * mean)
+    return float(distances.mean()), float(distances.std())
 
 
 def merge_points(state: State, kernel: Kernel, outputs: int, most: int) -> None:

@@ -1,5 +1,12 @@
 """How well a model does on a stream, and what it has learned."""
 
+from kernelstream.evaluation.coverage_studies import (
+    DiameterCurve,
+    SamplingSurface,
+    beta_rho_surface,
+    candidate_deltas,
+    diameter_curve,
+)
 from kernelstream.evaluation.metrics import METRICS, ClassMetrics, NumberMetrics
 from kernelstream.evaluation.plots import plot_decision_surface, plot_fit, plot_value_surface
 from kernelstream.evaluation.prequential import Prequential, prequential
@@ -8,9 +15,14 @@ from kernelstream.evaluation.trace import Trace
 __all__ = [
     "METRICS",
     "ClassMetrics",
+    "DiameterCurve",
     "NumberMetrics",
     "Prequential",
+    "SamplingSurface",
     "Trace",
+    "beta_rho_surface",
+    "candidate_deltas",
+    "diameter_curve",
     "plot_decision_surface",
     "plot_fit",
     "plot_value_surface",

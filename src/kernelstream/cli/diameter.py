@@ -1,0 +1,80 @@
+"""``kernelstream diameter``: which delta suits a stream."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+from scipy.sparse import issparse, vstack
+
+from kernelstream.cli.errors import UserError
+from kernelstream.cli.methods import make_estimator
+from kernelstream.evaluation import diameter_curve
+from kernelstream.pipeline import StreamModel, guess_task
+from kernelstream.preparation import Preparation
+from kernelstream.streams import open_stream
+
+#: Rows read at a time.
+_BATCH = 4096
+
+
+def diameter(
+    file: Annotated[
+        str, typer.Argument(help="CSV, TSV, LIBSVM, Parquet, Arrow or .npz; - is standard input.")
+    ],
+    target: Annotated[str, typer.Option(help="The column to predict.")] = "target",
+    rows: Annotated[int, typer.Option(help="How many of the first rows to try.", min=2)] = 20_000,
+    out: Annotated[Optional[Path], typer.Option(help="Where to save the picture.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
+) -> None:
+    """Error and size of AVM for cells of several diameters: what to give as --delta.
+
+    The error of a regression is in standard deviations of the target.
+    """
+    X, y, estimator = _first_rows(file, target, rows)
+    curve = diameter_curve(estimator, X, y)
+    if out is not None:
+        curve.plot(out)
+    columns = curve.to_columns()
+    if as_json:
+        print(json.dumps({name: values.tolist() for name, values in columns.items()}))
+        return
+    table = Table(*columns, title=f"AVM on the first {len(y):,} rows", title_justify="left")
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*(f"{value:.4g}" for value in row))
+    Console().print(table)
+    if out is not None:
+        print(f"Picture: {out}")
+
+
+def _first_rows(file: str, target: str, rows: int) -> tuple[Any, Any, Any]:
+    """Features and targets as ``learn`` prepares them, and an AVM that suits them."""
+    model: StreamModel | None = None
+    parts: list[tuple[Any, Any]] = []
+    with contextlib.closing(open_stream(file, target=target, batch_rows=_BATCH)) as source:
+        for batch in source:
+            if model is None:
+                task = guess_task(batch.columns[target])
+                preparation = Preparation(
+                    source.schema, ignore=[target], matrix_width=source.matrix_width
+                ).start(batch)
+                gamma = preparation.suggested_gamma
+                estimator = make_estimator("avm", task, {}, gamma=gamma, random_state=0)
+                model = StreamModel(estimator, preparation, target, task)
+            parts.append(model.admit(batch))
+            if sum(len(y) for _, y in parts) >= rows:
+                break
+    if model is None or sum(len(y) for _, y in parts) < 2:
+        raise UserError(f"{file} has fewer than two rows with a target", "give a longer stream")
+    X, y = zip(*parts, strict=True)
+    features = vstack(X).tocsr() if issparse(X[0]) else np.concatenate(X)
+    targets = np.concatenate(y)[:rows]
+    if model.task == "regression":  # alpha is in units of the target
+        targets = (targets - targets.mean()) / (targets.std() or 1.0)
+    return features[:rows], targets, model.model

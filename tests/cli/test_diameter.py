@@ -1,0 +1,54 @@
+"""``kernelstream diameter``."""
+
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("typer")
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+
+from typer.testing import CliRunner  # noqa: E402
+
+from kernelstream import make_multidist  # noqa: E402
+from kernelstream.cli.app import app  # noqa: E402
+from kernelstream.cli.errors import UserError  # noqa: E402
+
+
+@pytest.fixture
+def stream(tmp_path):
+    X, y = make_multidist(1200, random_state=1)
+    file = tmp_path / "stream.csv"
+    table = np.column_stack([X, y, np.sin(X[:, 0])])
+    np.savetxt(file, table, delimiter=",", header="a,b,label,height", comments="", fmt="%.6g")
+    return file
+
+
+def run(*words):
+    result = CliRunner().invoke(app, ["diameter", *map(str, words)])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.output
+
+
+def test_table_and_picture(stream, tmp_path):
+    picture = tmp_path / "delta.png"
+    output = run(stream, "--target", "label", "--rows", "500", "--out", picture)
+    assert "first 500 rows" in output
+    assert "mistake rate" in output
+    assert picture.stat().st_size > 1000
+
+
+def test_json_and_regression(stream):
+    columns = json.loads(run(stream, "--target", "height", "--json"))
+    assert len(columns["delta"]) == len(columns["RMSE"]) == 9
+    assert columns["points"][0] > columns["points"][-1]
+    assert min(columns["RMSE"]) < 1.0
+
+
+def test_too_short(tmp_path):
+    file = tmp_path / "short.csv"
+    file.write_text("a,target\n1,0\n")
+    with pytest.raises(UserError, match="fewer than two rows"):
+        run(file)
