@@ -421,3 +421,20 @@ def test_malicious_waiting_rows(texts, change, tmp_path):
         storage.write(tmp_path / "model", "StreamModel", header, wrong)
         with pytest.raises(ModelFileError):
             kernelstream.load(tmp_path / "model")
+
+
+def test_divergence_while_the_unit_is_settled_changes_nothing():
+    batch = rows("regression", texts=False)
+    model = fresh("regression", batch, eta0=1e140, alpha=0.0, max_points=None)
+    model.learn(cut(batch, 0, 20))
+    before = model.fingerprint()
+    with pytest.raises(kernelstream.DivergenceError):
+        model.learn(cut(batch, 20, N))
+    assert model.fingerprint() == before
+
+
+def test_labels_that_floats_cannot_tell_apart_are_refused():
+    batch = rows("classification", texts=False)
+    y = np.where(np.arange(N) % 2, 2.0**53, 0.0)
+    with pytest.raises(ValueError, match="classes are whole numbers"):
+        fresh("classification", batch).learn(Batch({**batch.columns, "y": y}, lines=batch.lines))

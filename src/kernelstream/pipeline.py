@@ -66,7 +66,8 @@ class StreamModel(Saved):
     whole, for the layout (:meth:`Preparation.start`). The predictions of
     :meth:`predict_then_learn` are the same, too, if the estimator's ``batch_size`` is 1; others
     may differ in the last bit with the number of rows predicted together. If anything is
-    wrong with a batch, the model stays as it was.
+    wrong with a batch, the model stays as it was; only a :class:`~kernelstream.DivergenceError`
+    may come after some of its rows were learned.
 
     **Classes** are texts or whole numbers; new ones may appear at any time. Before the first
     label no class is known, and no prediction can be made: NaN, or "" where labels are texts.
@@ -253,7 +254,7 @@ class StreamModel(Saved):
         usable = np.abs(values) <= LARGEST_ENTRY
         hint = "leave the row out, or leave the entry empty"
         if self.task == "classification":
-            usable = (np.abs(values) <= 2.0**53) & (values == np.rint(values))
+            usable = (np.abs(values) < 2.0**53) & (values == np.rint(values))
             hint = "classes are whole numbers or texts; for other numbers use regression"
         bad = np.flatnonzero(known & ~usable)
         if len(bad):

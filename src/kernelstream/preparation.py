@@ -301,6 +301,13 @@ class Preparation:
         return 1.0 / inputs if inputs > 0.0 else 1.0
 
     @property
+    def inputs(self) -> dict[str, str]:
+        """What is looked at: the columns with their kinds, features without names as one."""
+        named = {name: kind for name, kind in self.schema.items() if name not in self.ignore}
+        unnamed = {f"{self.matrix_width} features": "number"} if self.matrix_width else {}
+        return named | unnamed
+
+    @property
     def frozen(self) -> bool:
         """Whether the warm-up is over."""
         return self._running.rows >= self.warm_up

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelstream import POLKClassifier, load, make_multidist
+from kernelstream import POLKClassifier, load, make_multidist, storage
 from tests.cli.tools import write_rows
 
 LEARN = ("learn", "rows.csv", "--target", "label")
@@ -389,7 +389,47 @@ def test_drop_is_not_even_read(tool, rows):
              enumerate(rows.read_text().splitlines())]  # fmt: skip
     rows.write_text("\n".join(lines))
     tool(*LEARN, "--drop", "messy", "--drop", "one", "--out", "m.ks")
-    assert json.loads(tool("inspect", "m.ks", "--json").out)["inputs"] == ["x", "y", "city"]
+    inputs = json.loads(tool("inspect", "m.ks", "--json").out)["inputs"]
+    assert inputs == ["x (number)", "y (number)", "city (text)"]
+
+
+def test_the_kind_of_a_column_can_be_given(tool, rows):
+    shown = tool(*LEARN, "--column", "x=text", "--out", "m.ks").out
+    assert "x (text)" in shown
+    result = tool(*LEARN, "--column", "x=colour", code=2)
+    assert "--column x=colour does not say what a column is" in result.err
+
+
+def test_a_stray_word_in_numbers_is_told(tool, rows):
+    lines = rows.read_text().splitlines()
+    lines[7] = "oops" + lines[7][lines[7].index(",") :]
+    rows.write_text("\n".join(lines))
+    shown = " ".join(tool(*LEARN).out.split())
+    assert "column 'x' is taken as text because of values like 'oops'" in shown
+
+
+def test_labels_that_look_like_markup(tool, tmp_path):
+    rows = "1,[bold]x[/zz]\n2,[/]\n" * 50
+    (tmp_path / "marked.csv").write_text("temp [celsius],y\n" + rows)
+    tool("learn", "marked.csv", "--target", "y", "--out", "m[red].ks")
+    shown = tool("inspect", "m[red].ks").out
+    assert "temp [celsius] (number)" in shown
+    assert "[/]" in shown
+
+
+def test_a_huge_field(tool, rows):
+    lines = rows.read_text().splitlines()
+    lines[60] = lines[60].replace("Ulm", "x" * 3_000_000).replace("Bonn", "x" * 3_000_000)
+    rows.write_text("\n".join(lines))
+    tool(*LEARN)
+
+
+def test_a_checkpoint_that_is_none(tool, rows, tmp_path):
+    (tmp_path / "old").mkdir()
+    for header in ({}, {"plan": 3}):
+        storage.write(tmp_path / "old" / "checkpoint.ks", "Checkpoint", header, {})
+        result = tool(*LEARN, "--checkpoint", "old", "--resume", code=2)
+        assert "cannot be gone on from" in result.err
 
 
 # ---- datasets ------------------------------------------------------------------------------

@@ -392,3 +392,10 @@ def test_pieces_of_any_size_and_the_whole_are_one(estimator_class):
         in_pieces(estimator_class(random_state=0), X, y, size).fingerprint() for size in (3, 4, 499)
     }
     assert len(prints) == 1
+
+
+def test_targets_far_from_unit_scale_are_saved_and_loaded(tmp_path):
+    X = np.random.default_rng(0).normal(size=(500, 2))
+    model = AVMRegressor(random_state=0).partial_fit(X, 4e9 * np.sin(X[:, 0]))
+    model.save(tmp_path / "model.ks")
+    assert AVMRegressor.load(tmp_path / "model.ks").fingerprint() == model.fingerprint()

@@ -9,11 +9,13 @@ import shlex
 import signal
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from kernelstream._version import __version__
@@ -21,6 +23,7 @@ from kernelstream.cli.display import Display, size
 from kernelstream.cli.errors import UserError, check_outputs, print_json
 from kernelstream.cli.methods import METHODS, method_options, option
 from kernelstream.cli.running import Plan, Run, Stop, checkpoint_file
+from kernelstream.errors import CapWarning
 from kernelstream.storage import replace_file
 
 _STREAM = "What is learned"
@@ -51,6 +54,15 @@ def learn(
         Optional[list[str]],
         typer.Option(help="A column to leave out; may be repeated.", rich_help_panel=_STREAM),
     ] = None,
+    column: Annotated[
+        Optional[list[str]],
+        typer.Option(
+            help="What a column is, where its first rows would suggest something else: "
+            "NAME=number, NAME=text or NAME=date; may be repeated.",
+            rich_help_panel=_STREAM,
+            metavar="NAME=KIND",
+        ),
+    ] = None,
     out: Annotated[
         Optional[Path], typer.Option(help="Where to write the model.", rich_help_panel=_RUN)
     ] = None,
@@ -78,8 +90,8 @@ def learn(
     metrics: Annotated[
         Optional[str],
         typer.Option(
-            help="Metrics, comma-separated: accuracy, error, balanced_accuracy, kappa, f1, "
-            "log_loss, auc, mae, rmse, r2.",
+            help="Metrics, comma-separated. Of classes: accuracy, kappa (these two by default), "
+            "error, balanced_accuracy, f1, log_loss, auc; of numbers: mae, rmse (these two), r2.",
             rich_help_panel=_RUN,
         ),
     ] = None,
@@ -105,7 +117,10 @@ def learn(
     warm_up: Annotated[
         int,
         typer.Option(
-            min=1, help="Rows after which standardising is frozen.", rich_help_panel=_ROWS
+            min=1,
+            help="Rows after which standardising is frozen; a target of numbers is learned from "
+            "then on, those rows included.",
+            rich_help_panel=_ROWS,
         ),
     ] = 1000,
     buckets: Annotated[
@@ -156,6 +171,7 @@ def learn(
         window=window,
         lag=lag,
         drop=drop or [],
+        columns=column or [],
         warm_up=warm_up,
         buckets=buckets,
         standardise=standardise,
@@ -218,7 +234,8 @@ def _learn(
 ) -> _Outcome:
     path = None if folder is None else checkpoint_file(folder)
     stop = Stop()
-    with stop.listening():
+    with stop.listening(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", CapWarning)  # a note of the summary says it
         first = None
         if path is not None and path.exists():
             if not resume:
@@ -237,13 +254,12 @@ def _learn(
         start = saved = time.perf_counter()
         with contextlib.closing(run.source), Display(console, run, quiet) as display:
             if first is not None:
-                run.advance(first)
+                run.advance(first, display.update)
             while not stop:
                 batch = run.next_batch(stop)
                 if batch is None:
                     break
-                run.advance(batch)
-                display.update()
+                run.advance(batch, display.update)
                 if path is not None and time.perf_counter() - saved >= pause:
                     run.save_checkpoint(path)
                     saved = time.perf_counter()
@@ -291,7 +307,9 @@ def _print_summary(
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", justify="right")
     table.add_column()
-    table.add_row("samples", f"{summary['samples']:,}")
+    table.add_row("samples", f"{summary['samples']:,}   [dim]{summary['task']}[/]")
+    kinds = run.model.preparation.inputs
+    table.add_row("inputs", escape(", ".join(f"{name} ({kind})" for name, kind in kinds.items())))
     for name in run.score.trace.metrics if len(run.score.trace) else ():
         overall, recent = summary[name], summary[f"{name}_window"]
         table.add_row(
@@ -299,21 +317,22 @@ def _print_summary(
         )
     if len(run.score.trace):
         name = run.score.trace.metrics[0]
+        other = "majority" if run.model.task == "classification" else "mean"
         table.add_row(
             "baselines",
-            f"no change {_number(summary['no_change'])}, "
-            f"majority or mean {_number(summary['majority'])}   [dim]{name}[/]",
+            f"{name} of no change {_number(summary['no_change'])}, "
+            f"of the {other} {_number(summary['majority'])}",
         )
         each = summary["microseconds_per_sample"]
         rate = f"{1e6 / max(each, 1e-9):,.0f} per second, reading not included"
         table.add_row("speed", f"{each:.2f} us per sample   [dim]{rate}[/]")
     table.add_row("points", f"{summary['points']:,}   [dim]{size(summary['bytes'])}[/]")
     for note in _notes(run):
-        table.add_row("note", f"[yellow]{note}[/]")
+        table.add_row("note", f"[yellow]{escape(note)}[/]")
     if out is not None:
-        table.add_row("model", str(out))
+        table.add_row("model", escape(str(out)))
     if report is not None:
-        table.add_row("report", str(report))
+        table.add_row("report", escape(str(report)))
     console.print(table, soft_wrap=True)
     if outcome.stopped is not None:
         console.print(_how_to_go_on(outcome), soft_wrap=True, markup=False, highlight=False)
@@ -342,13 +361,20 @@ def _notes(run: Run) -> list[str]:
     forced = getattr(run.model.estimator, "n_forced_", 0)
     if forced:
         notes.append(
-            f"the cap on points or bytes forced {forced:,} removals beyond the error budget"
+            f"the cap on points or bytes was in the way {forced:,} times; a larger one "
+            "(--max-points, --max-bytes) or coarser steps (--epsilon, --delta) would avoid that"
         )
     return notes
 
 
 def _row_notes(run: Run) -> list[str]:
-    notes = []
+    notes = list(run.notes)
+    if run.model.task == "regression":
+        rows = min(run.plan.warm_up, run.score.samples)
+        notes.append(
+            f"the first {rows:,} rows only set the units of the target: until then its mean was "
+            "predicted (--warm-up)"
+        )
     if run.model.unlabelled_:
         notes.append(f"{run.model.unlabelled_:,} rows had no target: not learned")
     bad = run.source.bad

@@ -8,6 +8,7 @@ from typing import Any
 
 from kernelstream import models
 from kernelstream.cli.errors import UserError
+from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 
 #: What ``--model`` accepts: the classifier and the regressor of each method.
 METHODS: dict[str, tuple[type[Any], type[Any]]] = {
@@ -16,7 +17,11 @@ METHODS: dict[str, tuple[type[Any], type[Any]]] = {
 }
 
 #: Set by the tool itself: one pass over the stream, in its order.
-_NOT_OPTIONS = {"n_epochs", "shuffle"}
+NOT_OPTIONS = {"n_epochs", "shuffle"}
+
+#: Defaults of the tool where they differ from the estimators'. A step costs the square of the
+#: points, and a stream is long; the same command gives the same model.
+DEFAULTS = {"max_points": 300, "random_state": 0}
 
 
 def estimator_class(method: str, task: str) -> type[Any]:
@@ -33,7 +38,7 @@ def make_estimator(method: str, task: str, given: dict[str, str | None], **defau
     """
     estimator = estimator_class(method, task)
     known = _parameters(estimator)
-    settings = {name: value for name, value in defaults.items() if name in known}
+    settings = {k: v for k, v in {**DEFAULTS, **defaults}.items() if k in known}
     for name, text in given.items():
         if text is None:
             continue
@@ -48,20 +53,36 @@ def make_estimator(method: str, task: str, given: dict[str, str | None], **defau
     try:
         model._check_parameters(anew=True)
     except (ValueError, TypeError) as error:
-        raise UserError(
-            re.sub(r"\s+", " ", str(error)), f"see kernelstream learn --help ({method})"
-        ) from error
+        problem = " ".join(str(error).split()).rstrip(".")
+        raise UserError(problem, f"see kernelstream learn --help ({method})") from error
     return model
 
 
 def method_options() -> dict[str, str]:
-    """Every parameter of any method with its one-line description."""
+    """Every parameter of any method: what it does, and its default in each method."""
     options: dict[str, str] = {}
-    for pair in METHODS.values():
-        for estimator in pair:
-            for name in _parameters(estimator):
-                options.setdefault(name, _description(estimator, name))
+    for name in dict.fromkeys(name for pair in METHODS.values() for name in _parameters(pair[0])):
+        holders = {method: pair for method, pair in METHODS.items() if name in _parameters(pair[0])}
+        if name == "loss":
+            text = (
+                f"{', '.join(CLASSIFICATION_LOSSES)}; of numbers: {', '.join(REGRESSION_LOSSES)}."
+            )
+        else:
+            text = _description(next(iter(holders.values()))[0], name)
+        options[name] = f"{text} \\[{'; '.join(_default(*item, name) for item in holders.items())}]"
     return options
+
+
+def _default(method: str, pair: tuple[type[Any], type[Any]], name: str) -> str:
+    """The default of a parameter, also where classes and numbers have different ones."""
+    if name in DEFAULTS:
+        return f"{method}: {DEFAULTS[name]}"
+    if name == "gamma":
+        return f"{method}: 1 / inputs"
+    classes, numbers = (inspect.signature(kind).parameters[name].default for kind in pair)
+    if classes == numbers:
+        return f"{method}: {classes}".lower()
+    return f"{method}: {classes}, of numbers {numbers}"
 
 
 def option(name: str) -> str:
@@ -87,11 +108,11 @@ def value_of(text: str) -> Any:
 
 def _parameters(estimator: type[Any]) -> list[str]:
     names = list(inspect.signature(estimator).parameters)
-    return [name for name in names if name not in _NOT_OPTIONS]
+    return [name for name in names if name not in NOT_OPTIONS]
 
 
 def _description(estimator: type[Any], name: str) -> str:
-    """The parameter's type, default and first sentence, from the docstring."""
+    """The parameter's first sentence, from the docstring."""
     text = inspect.cleandoc(estimator.__doc__ or "")
     match = re.search(
         rf"^(?:\w+, )*{name}(?:, \w+)* : (.*)\n((?:    .*\n|\n)*)", text, re.MULTILINE
@@ -101,4 +122,4 @@ def _description(estimator: type[Any], name: str) -> str:
     body = " ".join(match[2].split()).replace("``", "")
     body = re.sub(r":\w+:`~?(?:[\w.]+\.)?(\w+)`", r"\1", body)  # what Sphinx would make a link
     sentence = re.split(r"(?<=[.;])\s", body, maxsplit=1)[0].rstrip(";")
-    return f"{sentence} ({match[1]})" if sentence else match[1]
+    return sentence or match[1]

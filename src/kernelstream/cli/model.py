@@ -8,11 +8,13 @@ from typing import Annotated, Any, Optional
 import numpy as np
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from kernelstream import models
 from kernelstream.cli.display import size
 from kernelstream.cli.errors import UserError, check_outputs, print_json
+from kernelstream.cli.methods import NOT_OPTIONS
 from kernelstream.cli.predict import ModelFile, load_stream_model
 from kernelstream.evaluation.prequential import DEFAULT_METRICS
 from kernelstream.pipeline import StreamModel
@@ -45,15 +47,15 @@ def inspect(
         "method": type(estimator).__name__,
         "kernel": repr(estimator.kernel_),
         "classes": learned.classes_.tolist() if learned.task == "classification" else None,
-        "inputs": [name for name in learned.preparation.schema if name not in
-                   learned.preparation.ignore] or f"{learned.preparation.matrix_width} features",
+        "inputs": [f"{name} ({kind})" for name, kind in learned.preparation.inputs.items()],
         "features": len(names),
         "samples": estimator.n_seen_,
         "points": estimator.model_order_,
         "bytes": estimator.nbytes_,
         "error_spent": estimator.error_spent_,
         "forced_removals": estimator.n_forced_,
-        "parameters": {k: v for k, v in estimator.get_params().items() if _plain(v)},
+        "parameters": {name: value for name, value in estimator.get_params().items()
+                       if _plain(value) and name not in NOT_OPTIONS},
     }  # fmt: skip
     table = influential_points(estimator, names, points)
     if report is not None:
@@ -73,13 +75,13 @@ def inspect(
         elif isinstance(value, list):
             value = ", ".join(map(str, value))
         if value is not None:
-            grid.add_row(name.replace("_", " "), str(value), style=None)
+            grid.add_row(name.replace("_", " "), escape(str(value)))
     console.print(grid)
     listing = Table("weight", "votes for", "largest inputs (standardised)", title_justify="left",
                     title=f"The {len(table)} most influential points")  # fmt: skip
     for row in table:
         inputs = ", ".join(f"{k} {v:+.2f}" for k, v in row["inputs"].items())
-        listing.add_row(f"{row['weight']:.4g}", str(row["votes_for"]), inputs)
+        listing.add_row(f"{row['weight']:.4g}", escape(str(row["votes_for"])), escape(inputs))
     console.print(listing)
 
 
@@ -148,7 +150,7 @@ def compress(
 ) -> None:
     """The same model with fewer points, and what that costs."""
     if error is None and max_points is None:
-        raise UserError("how far?", "give --max-points N or --error E")
+        raise UserError("nothing says how small", "give --max-points N or --error E")
     check_outputs({"--out": out})
     learned = load_taught(model)
     _write(learned, [learned.model], out, error, max_points, as_json)

@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -22,12 +22,15 @@ from kernelstream.cli.methods import estimator_class, make_estimator, option
 from kernelstream.cli.predict import load_stream_model
 from kernelstream.evaluation import Prequential
 from kernelstream.pipeline import StreamModel, guess_task
-from kernelstream.preparation import Preparation
-from kernelstream.streams import open_stream
-from kernelstream.streams.batch import Batch, Source
+from kernelstream.preparation import KINDS, Preparation
+from kernelstream.streams import StreamError, open_stream
+from kernelstream.streams.batch import Batch, Source, Text
 
 #: Rows kept for the pictures of the report.
 SAMPLE_ROWS = 500
+
+#: Rows between two looks at the display.
+_ROWS_BETWEEN_LOOKS = 1024
 
 _KIND = "Checkpoint"
 
@@ -45,6 +48,7 @@ class Plan(NamedTuple):
     window: int
     lag: int
     drop: list[str]
+    columns: list[str]  # NAME=KIND, where the first batch would suggest another kind
     warm_up: int
     buckets: int
     standardise: bool
@@ -86,6 +90,7 @@ class Run:
         self.source = source
         self.model = model
         self.score = score
+        self.notes: list[str] = []  # about the columns
         self.sample: Any = None  # the last rows prepared and their targets, for pictures
         self._position: Any = None  # see next_batch
 
@@ -133,7 +138,7 @@ class Run:
                 standardise=plan.standardise,
             ).start(batch)
         gamma = preparation.suggested_gamma
-        estimator = make_estimator(plan.method, task, plan.parameters, gamma=gamma, random_state=0)
+        estimator = make_estimator(plan.method, task, plan.parameters, gamma=gamma)
         if like is not None:
             model = like.anew(estimator)
         else:
@@ -141,7 +146,9 @@ class Run:
         score = Prequential(
             model.estimator, plan.metrics, every=plan.every, window=plan.window, lag=plan.lag
         )
-        return cls(plan, source, model, score), batch
+        run = cls(plan, source, model, score)
+        run.notes = mostly_numbers(batch, source.schema)
+        return run, batch
 
     @classmethod
     def resume(cls, plan: Plan, path: Path) -> Self:
@@ -152,6 +159,17 @@ class Run:
             raise UserError(str(error), "delete it and start anew") from None
         if document.kind != _KIND:
             raise UserError(f"{path} is not a checkpoint", "name the folder given to --checkpoint")
+        try:
+            return cls._restore(plan, path, document)
+        except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
+            if isinstance(error, StreamError):
+                raise
+            raise UserError(
+                f"{path} cannot be gone on from: {error!r}", "delete it and start anew"
+            ) from error
+
+    @classmethod
+    def _restore(cls, plan: Plan, path: Path, document: storage.Document) -> Self:
         header = document.header
         if differ := ", ".join(plan.differences(header["plan"])):
             raise UserError(
@@ -172,7 +190,8 @@ class Run:
     def compile(self) -> None:
         """Load or make the machine code now, so that the times measured are the model's."""
         estimator = clone(self.model.model)
-        given = {"gamma": 1.0, "delta": 1.0}  # instead of looking at many samples first
+        # Instead of looking at many samples first; and one feature needs other memory.
+        given = {"gamma": 1.0, "delta": 1.0, "max_bytes": None}
         known = estimator.get_params()
         estimator.set_params(**{name: value for name, value in given.items() if name in known})
         X, y = np.zeros((2, 1)), np.array([0.0, 1.0])
@@ -214,11 +233,17 @@ class Run:
         self._position = None
         return batch
 
-    def advance(self, batch: Batch) -> None:
-        """Predict the rows of a batch, then learn from them, one after the other."""
+    def advance(self, batch: Batch, shown: Callable[[], None] = lambda: None) -> None:
+        """Predict the rows of a batch, then learn from them, one after the other.
+
+        ``shown`` is called now and then on the way.
+        """
         X, y = self.model.admit(batch)
         if len(y):
-            self.score.update(X, y)
+            for first in range(0, len(y), _ROWS_BETWEEN_LOOKS):
+                part = slice(first, first + _ROWS_BETWEEN_LOOKS)
+                self.score.update(X[part], y[part])
+                shown()
             self.sample = X[-SAMPLE_ROWS:], y[-SAMPLE_ROWS:]
 
     def finish(self) -> None:
@@ -232,6 +257,7 @@ def _open(
 ) -> Source:
     """The stream of a plan, with the columns of an earlier part of it or of a similar model."""
     width = plan.n_features
+    schema = schema or _given_kinds(plan.columns)
     if like is not None:
         schema = like.preparation.schema
         width = width or like.preparation.matrix_width
@@ -249,6 +275,44 @@ def _open(
         n_features=width,
         drop=plan.drop,
     )
+
+
+def _given_kinds(columns: list[str]) -> dict[str, str]:
+    kinds = {}
+    for text in columns:
+        name, _, kind = text.rpartition("=")
+        if not name or kind not in KINDS:
+            raise UserError(
+                f"--column {text} does not say what a column is",
+                f"write NAME=KIND with one of: {', '.join(KINDS)}",
+            )
+        kinds[name] = kind
+    return kinds
+
+
+def mostly_numbers(batch: Batch, schema: dict[str, str]) -> list[str]:
+    """Notes about text columns that look like numbers with a few exceptions."""
+    notes = []
+    for name, column in batch.columns.items():
+        if schema.get(name) != "text" or not isinstance(column, Text) or not len(column):
+            continue
+        odd = [value for value in column.values if not _is_number(value)]
+        numeric = np.array([_is_number(value) for value in column.values])
+        known = column.codes[column.codes >= 0]
+        if odd and len(known) and numeric[known].mean() >= 0.9:
+            notes.append(
+                f"column {name!r} is taken as text because of values like {odd[0]!r:.40}; "
+                f"--column {name}=number refuses those rows instead"
+            )
+    return notes
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def checkpoint_file(folder: Path) -> Path:
@@ -303,6 +367,9 @@ class Stop:
         if self.signal == number == signal.SIGINT:
             raise KeyboardInterrupt
         self.signal = number
+        if os.isatty(2):
+            again = "; Ctrl-C again stops at once" if number == signal.SIGINT else ""
+            os.write(2, f"\nstopping after this batch{again}\n".encode())
         if self._waiting:
             self._waiting = False
             raise StopWaitingError

@@ -175,7 +175,7 @@ def unpack(arrays: dict[str, np.ndarray], status: dict[str, Any], factored: bool
     for name in _KEPT:
         kind, value = STATUS[name].kind, status[name]
         number = type(value) is int or (type(value) is float and kind == "f")
-        if not number or not 0 <= value < (2**64 if kind == "u" else 2**63):
+        if not number or not 0 <= value < {"u": 2**64, "i": 2**63, "f": np.inf}[kind]:
             raise ValueError(f"{name} is not a number that a state can hold")
     with np.errstate(over="ignore"):
         derived = {

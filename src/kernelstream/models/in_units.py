@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -109,15 +110,28 @@ class InUnits(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def flush(self) -> Self:
         """Learn now from the samples kept waiting: the stream is over."""
-        with as_before_on_error(self):
+        with self._as_before_on_error():
             if self._waiting:
                 self._settle()
         self.regressor.flush()
         return self
 
+    @contextmanager
+    def _as_before_on_error(self) -> Iterator[None]:
+        """Until the unit is known the regressor is new: an error leaves it so."""
+        new = None if self._settled else vars(self.regressor).copy()
+        try:
+            with as_before_on_error(self):
+                yield
+        except Exception:
+            if new is not None:
+                vars(self.regressor).clear()
+                vars(self.regressor).update(new)
+            raise
+
     def _consume(self, X: Any, y: Any, said: list[NDArray[np.float64]] | None) -> None:
         targets = check.check_numbers(y, X.shape[0])
-        with as_before_on_error(self):
+        with self._as_before_on_error():
             start = self._wait(X, targets, said)
             if start == len(targets):
                 return

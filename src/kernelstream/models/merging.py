@@ -58,8 +58,9 @@ def merge(
         model._fitted()
         if not model._factored:
             raise ValueError(
-                f"{type(model).__name__} cannot go on learning from a merged state; merge the "
-                "functions, KernelExpansion.merge([model.expansion_, ...])"
+                f"{type(model).__name__} cannot be merged or compressed: its steps need its cells. "
+                "Learn with a larger delta or a smaller max_points; functions alone can be "
+                "merged, KernelExpansion.merge([model.expansion_, ...])"
             )
         if type(model) is not type(first) or model._columns // model._outputs != (
             first._columns // first._outputs

@@ -45,6 +45,8 @@ def _check_present(source: str, wanted: str, names: Sequence[str]) -> None:
         return
     near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
+    if len(names) == 1 and any(sign in str(names[0]) for sign in ";\t|"):
+        hint = " Is there another --delimiter (delimiter=) between its fields?"
     raise StreamError(
         f"{source} has no column {wanted!r}.{hint} Its columns: {', '.join(map(str, names))}."
     )

@@ -113,7 +113,7 @@ class DelimitedSource(TextSource):
         if not fits.any():
             return
         data = first.select(fits)
-        found = self._read(data, self._names, {}, list(self.schema)).schema
+        found = self._read(data, self._names, {}, list(self.schema), in_one_piece=True).schema
         for name in self.schema:
             arrow_type = found.field(name).type
             self.schema[name] = given.get(name) or kind_of(arrow_type) or "text"
