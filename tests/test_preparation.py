@@ -122,7 +122,7 @@ def test_any_chunking_gives_the_same_bits(texts, matrix, cuts, scale, stop):
 
 values = st.one_of(
     st.none(),
-    st.floats(-1e3, 1e3),
+    st.floats(-1e3, 1e3).filter(lambda v: v == 0.0 or abs(v) > 1e-100),  # squares do not underflow
     st.sampled_from([0.0, 1.0, 1.0 + 1e-9, 1e9, 1e9 + 1.0, -1e30, 1e-5]),
 )
 
