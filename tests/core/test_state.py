@@ -108,10 +108,10 @@ def test_unpack_refuses_what_does_not_fit(state, name):
 )
 def test_unpack_refuses_contradicting_numbers(state, change):
     arrays, status = pack(state)
-    with pytest.raises(ValueError, match="state|version"):
+    with pytest.raises(ValueError, match=r"state|version"):
         unpack(arrays, status | change)
     del status["seen"]
-    with pytest.raises(ValueError, match="state|version"):
+    with pytest.raises(ValueError, match=r"state|version"):
         unpack(arrays, status)
 
 
