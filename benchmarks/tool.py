@@ -48,9 +48,11 @@ def _rows(file: Path, blocks: list[Any]) -> Iterator[tuple[Any, ...]]:
     yield "the same model, evaluation included, from arrays", learning, learning / ROWS * 1e6
     total = parsing + learning
     yield "sum of the two", total, total / ROWS * 1e6
-    seconds, slope, peak, _ = _run(file, display=False)
-    yield "kernelstream learn -", seconds, seconds / ROWS * 1e6
-    yield "  against the sum (at most 1.25)", seconds / total, ""
+    seconds, slope, peak, summary = _run(file, display=False)
+    running = summary["wall_seconds"]
+    yield "kernelstream learn -, start of the process included", seconds, seconds / ROWS * 1e6
+    yield "kernelstream learn -, from the first row on", running, running / ROWS * 1e6
+    yield "  against the sum (at most 1.25)", running / total, ""
     yield "  resident memory, MiB per million rows (below 1)", slope, ""
     yield "  resident memory, peak MiB", peak, ""
     seconds, _, _, summary = _run(file, display=True)
