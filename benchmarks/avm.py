@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import resource
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.data import whole_stream
 from benchmarks.tables import show
+from benchmarks.timing import best
 from kernelstream import AVMClassifier
 from tests.naive import avm as twin
 
@@ -47,15 +48,6 @@ def _model(name: str, samples: int, loss: str, **parameters: Any) -> AVMClassifi
         loss, alpha=16.0 / samples, average=False, max_points=None, random_state=0,
         **{**PAPER[name], **parameters},
     )  # fmt: skip
-
-
-def _best(function: Callable[[], Any], repeats: int = 5) -> float:
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def a9a() -> None:
@@ -96,14 +88,14 @@ def speed() -> None:
         X, y = stream.X, stream.y
         options = {"regularisation": 16.0 / len(y), "delta": 7.0}
         for loss in _LOSSES:
-            naive = _best(
+            naive = best(
                 partial(twin.avm, twin.gaussian(2.0**-4), X, 2.0 * y - 1.0, loss, **options), 2
             )
 
             def learn(loss: str = loss) -> AVMClassifier:
                 return _model("a9a", len(y), loss).partial_fit(X, y)
 
-            compiled = _best(learn)
+            compiled = best(learn, 5)
             per_sample = 1e6 / len(y)
             order = learn().model_order_
             yield loss, order, naive * per_sample, compiled * per_sample, naive / compiled
@@ -128,7 +120,7 @@ def sparse() -> None:
             for loss in _LOSSES:
                 model = _model(name, len(stream.y), loss).partial_fit(matrix, stream.y)
                 times = [
-                    _best(partial(model.partial_fit, X, stream.y)) / len(stream.y) * 1e6
+                    best(partial(model.partial_fit, X, stream.y), 5) / len(stream.y) * 1e6
                     for X in (stream.X, matrix)
                 ]
                 yield name, loss, model.model_order_, *times, times[0] / times[1]
@@ -154,7 +146,7 @@ def kdd() -> None:
                 loss, gamma=1.0, alpha=1.0 / len(y), delta=2.7, average=False, random_state=0
             )
             said = model.predict_then_learn(X, y, classes=np.unique(y))
-            seconds = _best(partial(model.partial_fit, X, y), 3)
+            seconds = best(partial(model.partial_fit, X, y), 3)
             yield loss, model.model_order_, 100.0 * (said != y).mean(), len(y) / seconds
 
     show(

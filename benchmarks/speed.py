@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.data import whole_stream
 from benchmarks.settings import STREAMS
 from benchmarks.tables import show
+from benchmarks.timing import best
 from kernelstream import POLKClassifier, make_multidist
 
 _FIRST_USE = """
@@ -31,15 +32,6 @@ print(imported, time.perf_counter() - start)
 """
 
 
-def _best(function: Callable[[], Any], repeats: int = 3) -> float:
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
 def calls() -> None:
     """Inside one call, per call, and at first use."""
 
@@ -47,12 +39,12 @@ def calls() -> None:
         X, y = make_multidist(200_000, random_state=1)
         model = POLKClassifier(gamma=1 / 1.2, epsilon=0.3)
         model.partial_fit(X[:1000], y[:1000], classes=range(5))
-        inside = _best(lambda: model.partial_fit(X, y)) / len(y) * 1e6
+        inside = best(lambda: model.partial_fit(X, y)) / len(y) * 1e6
         yield f"one partial_fit of {len(y)} samples, {model.model_order_} points", inside, ""
         few = range(2000)
-        single = _best(lambda: [model.partial_fit(X[i : i + 1], y[i : i + 1]) for i in few])
+        single = best(lambda: [model.partial_fit(X[i : i + 1], y[i : i + 1]) for i in few])
         yield "partial_fit, one sample a call", single / 2000 * 1e6, single / 2000 * 1e6 - inside
-        lean = _best(lambda: [model.learn_one(X[i], y[i]) for i in few])
+        lean = best(lambda: [model.learn_one(X[i], y[i]) for i in few])
         yield "learn_one", lean / 2000 * 1e6, lean / 2000 * 1e6 - inside
 
     with threadpool_limits(1):
@@ -87,7 +79,7 @@ def sparse() -> None:
                 models[-1].partial_fit(X[:20_000], stream.y[:20_000])
             dense, by_csr = (model.decision_function(matrix[:5000]) for model in models)
             times = [
-                _best(partial(models[1].decision_function, X)) / X.shape[0] * 1e6
+                best(partial(models[1].decision_function, X)) / X.shape[0] * 1e6
                 for X in (stream.X[:20_000], matrix[:20_000])
             ]
             difference = float(np.abs(dense - by_csr).max())

@@ -13,7 +13,16 @@ from scipy.sparse import csr_array
 
 @dataclass(frozen=True)
 class Text:
-    """A column of strings, each distinct string held once."""
+    """A column of strings, each distinct string held once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.streams import Batch, Text
+    >>> zone = Text(np.array([0, 1, 0, -1], np.int32), ["north", "coast"])  # the last is missing
+    >>> len(Batch({"zone": zone, "wind": np.ones(4)}, lines=np.arange(4)))
+    4
+    """
 
     codes: NDArray[np.int32]  # (n,) places in ``values``; -1: missing
     values: list[str]

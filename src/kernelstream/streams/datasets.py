@@ -73,7 +73,17 @@ def load_dataset(name: str, folder: str | os.PathLike[str] | None = None) -> Dat
 
 
 def list_datasets(folder: str | os.PathLike[str] | None = None) -> list[str]:
-    """Names that `load_dataset` can read from the folder, sorted."""
+    """Names that `load_dataset` can read from the folder, sorted.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from kernelstream.streams import list_datasets
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(f"{folder}/line.npz", X=np.ones((3, 1)), y=np.arange(3.0))
+    ...     list_datasets(folder)
+    ['line']
+    """
     names = []
     for path in sorted(_resolve_folder(folder).glob("*.npz")):
         with np.load(path, allow_pickle=False) as arrays:
