@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kernelstream.models import (
         AVMClassifier,
         AVMRegressor,
+        KernelPolicyEvaluation,
         POLKClassifier,
         POLKRegressor,
         load,
@@ -30,6 +31,7 @@ __all__ = [
     "DivergenceError",
     "IllConditionedError",
     "KernelExpansion",
+    "KernelPolicyEvaluation",
     "Loss",
     "ModelFileError",
     "POLKClassifier",

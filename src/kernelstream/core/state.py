@@ -34,12 +34,16 @@ STATUS = np.dtype(
             ("summed", "f8"),  # sum of the scales of the iterates being averaged ...
             ("averaged", "i8"),  # ... how many they are ...
             ("before", "i8"),  # ... and how many lie in the block before
+            ("tracker", "f8"),  # running estimate of an inner expectation; may be negative
+            ("threshold", "f8"),  # a scalar learned beside the function; may be negative
         ],
     )
 )
 
 #: ``cheapest`` is only a shortcut: 0 makes the next pruning look again.
 _KEPT = tuple(name for name in STATUS.names or () if name != "cheapest")
+
+_SIGNED = ("tracker", "threshold")
 
 SMALLEST_CAPACITY = 16
 
@@ -175,7 +179,8 @@ def unpack(arrays: dict[str, np.ndarray], status: dict[str, Any], factored: bool
     for name in _KEPT:
         kind, value = STATUS[name].kind, status[name]
         number = type(value) is int or (type(value) is float and kind == "f")
-        if not number or not 0 <= value < {"u": 2**64, "i": 2**63, "f": np.inf}[kind]:
+        size = abs(value) if number and name in _SIGNED else value
+        if not number or not 0 <= size < {"u": 2**64, "i": 2**63, "f": np.inf}[kind]:
             raise ValueError(f"{name} is not a number that a state can hold")
     with np.errstate(over="ignore"):
         derived = {

@@ -3,6 +3,15 @@
 from kernelstream.models._files import load
 from kernelstream.models.avm import AVMClassifier, AVMRegressor
 from kernelstream.models.merging import merge
+from kernelstream.models.policy import KernelPolicyEvaluation
 from kernelstream.models.polk import POLKClassifier, POLKRegressor
 
-__all__ = ["AVMClassifier", "AVMRegressor", "POLKClassifier", "POLKRegressor", "load", "merge"]
+__all__ = [
+    "AVMClassifier",
+    "AVMRegressor",
+    "KernelPolicyEvaluation",
+    "POLKClassifier",
+    "POLKRegressor",
+    "load",
+    "merge",
+]
