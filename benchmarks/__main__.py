@@ -3,6 +3,7 @@
 import argparse
 
 from benchmarks import accuracy, avm, avm_cells, avm_tables, comparison, kill, speed, tool, tradeoff
+from benchmarks import policy
 
 BENCHMARKS = {
     "comparison": comparison.main,
@@ -19,6 +20,7 @@ BENCHMARKS = {
     "avm-tables": avm_tables.main,
     "avm-theorem15": avm.theorem_15,
     "tradeoff": tradeoff.main,
+    "policy": policy.main,
     "tool": tool.tool,
     "kill": kill.main,
 }

@@ -45,7 +45,7 @@ class KernelPolicyEvaluation(_POLK):
     method : {"corrected", "gradient", "scalar"}, default="corrected"
         What stands for E[delta | x]; see the notes. ``scalar`` is the paper's recursion as printed,
         and does not find the value function.
-    beta : float in (0, 1], default=0.05
+    beta : float in (0, 1], default=0.001
         Step of the tracked temporal difference.
     kernel : str or Kernel, default="rbf"
         As for :class:`POLKRegressor`.
@@ -166,7 +166,7 @@ class KernelPolicyEvaluation(_POLK):
         discount: float = 0.95,
         *,
         method: str = "corrected",
-        beta: float = 0.05,
+        beta: float = 0.001,
         kernel: str | Kernel = "rbf",
         gamma: float | str = "auto",
         degree: int = 3,
