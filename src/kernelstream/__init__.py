@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from kernelstream.models import (
         AVMClassifier,
         AVMRegressor,
+        COLKClassifier,
+        COLKRegressor,
         POLKClassifier,
         POLKRegressor,
         load,
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = [
     "AVMClassifier",
     "AVMRegressor",
+    "COLKClassifier",
+    "COLKRegressor",
     "CapWarning",
     "Coverage",
     "DivergenceError",

@@ -2,7 +2,17 @@
 
 from kernelstream.models._files import load
 from kernelstream.models.avm import AVMClassifier, AVMRegressor
+from kernelstream.models.colk import COLKClassifier, COLKRegressor
 from kernelstream.models.merging import merge
 from kernelstream.models.polk import POLKClassifier, POLKRegressor
 
-__all__ = ["AVMClassifier", "AVMRegressor", "POLKClassifier", "POLKRegressor", "load", "merge"]
+__all__ = [
+    "AVMClassifier",
+    "AVMRegressor",
+    "COLKClassifier",
+    "COLKRegressor",
+    "POLKClassifier",
+    "POLKRegressor",
+    "load",
+    "merge",
+]
