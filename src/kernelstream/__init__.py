@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from kernelstream.models import (
         AVMClassifier,
         AVMRegressor,
+        COLKClassifier,
+        COLKRegressor,
         KernelPolicyEvaluation,
         POLKClassifier,
         POLKRegressor,
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = [
     "AVMClassifier",
     "AVMRegressor",
+    "COLKClassifier",
+    "COLKRegressor",
     "CapWarning",
     "Coverage",
     "DivergenceError",

@@ -2,6 +2,7 @@
 
 from kernelstream.models._files import load
 from kernelstream.models.avm import AVMClassifier, AVMRegressor
+from kernelstream.models.colk import COLKClassifier, COLKRegressor
 from kernelstream.models.merging import merge
 from kernelstream.models.policy import KernelPolicyEvaluation
 from kernelstream.models.polk import POLKClassifier, POLKRegressor
@@ -9,6 +10,8 @@ from kernelstream.models.polk import POLKClassifier, POLKRegressor
 __all__ = [
     "AVMClassifier",
     "AVMRegressor",
+    "COLKClassifier",
+    "COLKRegressor",
     "KernelPolicyEvaluation",
     "POLKClassifier",
     "POLKRegressor",

@@ -295,7 +295,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
             if reason == DONE:
                 return
             if reason == ROOMY:
-                needed = max(SMALLEST_CAPACITY, self._state.order) + self.batch_size
+                needed = max(SMALLEST_CAPACITY, self._state.extent) + self.batch_size
                 self._state = resize(self._state, min(spread(2 * needed, needed), limit))
                 return
             if reason == FULL:
