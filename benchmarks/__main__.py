@@ -2,8 +2,18 @@
 
 import argparse
 
-from benchmarks import accuracy, avm, avm_cells, avm_tables, comparison, kill, speed, tool, tradeoff
-from benchmarks import policy
+from benchmarks import (
+    accuracy,
+    avm,
+    avm_cells,
+    avm_tables,
+    comparison,
+    kill,
+    policy,
+    speed,
+    tool,
+    tradeoff,
+)
 
 BENCHMARKS = {
     "comparison": comparison.main,

@@ -59,7 +59,8 @@ def main() -> None:
 
 
 def value(states: NDArray[np.float64]) -> NDArray[np.float64]:
-    """V(x) = -x^T P x - c with P = COST + discount A^T P A, c = discount / (1 - discount) tr(P N)."""
+    """V(x) = -x^T P x - c, where P = COST + discount A^T P A (Lyapunov) and
+    c = discount / (1 - discount) trace(P NOISE)."""
     P = solve_discrete_lyapunov(np.sqrt(DISCOUNT) * A.T, COST)
     constant = DISCOUNT / (1.0 - DISCOUNT) * np.trace(P @ NOISE)
     return -np.einsum("ij,jk,ik->i", states, P, states) - constant

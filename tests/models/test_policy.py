@@ -131,11 +131,11 @@ def test_temporal_differences_by_their_definition():
 @pytest.mark.parametrize("average", [False, True, 50])
 @pytest.mark.parametrize("form", FORMS)
 def test_any_chunking_gives_the_same_bits(method, average, form):
-    states, rewards, next_states, terminal = transitions()
+    states, rewards, next_states, terminal = transitions(120)
     data = FORMS[form](states), rewards, FORMS[form](next_states), terminal
     new = KernelPolicyEvaluation(method=method, average=average, random_state=0)
     whole = clone(new).partial_fit(*data).fingerprint()
-    for size in (1, 7, 100):
+    for size in (1, 7, 50):
         assert in_pieces(clone(new), data, size).fingerprint() == whole
 
 
@@ -199,7 +199,7 @@ def test_bad_input_changes_nothing(name):
             call(*damage(data))
         assert model.fingerprint() == before
     new = KernelPolicyEvaluation()
-    with pytest.raises(ValueError, match="(?s)."):
+    with pytest.raises(ValueError, match=" "):
         new.partial_fit(*damage(data))
     assert not is_fitted(new)
 

@@ -30,11 +30,9 @@ class Evaluation:
 
     def add(self, x, value=0.0, average=0.0, tracked=0.0):
         """Add these multiples of k(x, .) to the three functions."""
-        for j, point in enumerate(self.points):
-            if (point == x).all():
-                break
-        else:
-            j = len(self.points)
+        same = [j for j in range(len(self.points)) if (self.points[j] == x).all()]
+        j = same[0] if same else len(self.points)
+        if not same:
             self.points = np.vstack([self.points, x])
             self.value = np.append(self.value, 0.0)
             self.average = np.append(self.average, 0.0)

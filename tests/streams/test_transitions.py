@@ -7,7 +7,7 @@ from kernelstream.streams import transitions
 
 
 class Corridor:
-    """Steps 0, 1, 2, ... to a wall at ``length``; cut short after ``limit`` steps. Pays its place."""
+    """Steps 0, 1, 2, ... to a wall at ``length``; cut short after ``limit``. Pays its place."""
 
     def __init__(self, length, limit):
         self.length, self.limit = length, limit

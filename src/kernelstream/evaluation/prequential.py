@@ -139,8 +139,8 @@ class Prequential:
     on_record : callable, optional
         Called with each record, a dict.
     losses : bool, default=False
-        Also collect the distribution of the losses, by the model's own loss. Only for models of this
-        package. Samples that were only there to fix the units of a target do not count.
+        Also collect the distribution of the losses, by the model's own loss; for models of this
+        package only. Samples that were there to fix the units of a target do not count.
 
     Attributes
     ----------
@@ -443,7 +443,8 @@ class Prequential:
             return
         if self.losses is not None:
             for part in parts:
-                self.losses.update(part.losses)
+                if part.losses is not None:
+                    self.losses.update(part.losses)
         said = np.concatenate([part.said for part in parts])
         targets = targets[len(targets) - len(said) :]  # the first may not have been predicted
         if self._labels is None:
@@ -537,13 +538,12 @@ class Prequential:
                 f"this state of a run has format {header.get('format')!r}, expected {FORMAT}"
             )
         settings = {name: header[name] for name in ("metrics", "every", "window", "fading", "lag")}
-        unmeasured = header.get("unmeasured")
         run = cls(
             model, **settings, classes=header["classes"], on_record=on_record,
-            losses=unmeasured is not None,
+            losses=header.get("unmeasured") is not None,
         )  # fmt: skip
         if run.losses is not None:
-            run._unmeasured = int(unmeasured)
+            run._unmeasured = header["unmeasured"]
             run.losses.set_arrays(_without("losses", arrays))
         run.samples = run._told = header["samples"]
         run.seconds = header["seconds"]

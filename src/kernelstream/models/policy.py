@@ -111,12 +111,12 @@ class KernelPolicyEvaluation(_POLK):
         V <- (1 - eta0 alpha) V + eta0 (a k(x, .) - discount z(x) k(y, .)), then KOMP.
 
     ``gradient`` takes a = z(x): the quasi-gradient (24) of the problem, and, for fixed features,
-    GTD2 of [2]_. ``corrected`` takes a = delta, whose expectation z(x) estimates: the same stationary
-    points, but while z is still behind, the step is that of temporal differences, and fast
-    (TDC of [2]_). ``scalar`` is the recursion of the paper and of [3]_ with one number z for all
-    states: it descends E[delta]^2, which many functions make zero. With ``beta=1`` its z
-    is delta itself, the squared temporal difference is minimised, and the result is biased
-    wherever transitions are random.
+    GTD2 of [2]_. ``corrected`` takes a = delta, whose expectation z(x) estimates: the same
+    stationary points, but while z is still behind, the step is that of temporal differences, and
+    fast (TDC of [2]_); the smaller ``beta``, the longer. ``scalar`` is the recursion of the paper
+    and of [3]_ with one number z for all states: it descends E[delta]^2, which many functions
+    make zero. With ``beta=1`` its z is delta itself, the mean squared temporal difference is
+    minimised, and the result is biased wherever transitions are random.
 
     References
     ----------
