@@ -273,8 +273,11 @@ class Prequential:
             self.model.partial_fit(X, y)
         self._fresh = False
 
-    def _predict(self, X: Any, y: NDArray[Any]) -> _Said:
-        """Predicting alone, all samples with the model as it is."""
+    def _predict(self, X: Any, y: NDArray[Any], ahead: int = 0) -> _Said:
+        """Predicting alone, all samples with the model as it is.
+
+        ``ahead`` of them others were predicted that are not counted yet.
+        """
         needs = self._needs()
         said, chance, decision = self.model.predict(X), None, None
         if "chance" in needs:
@@ -287,14 +290,16 @@ class Prequential:
         losses = None
         if self.losses is not None:
             values = self.model.decision_function(X) if self._classification else said
-            losses = self._losses_of(values, y)
+            losses = self._losses_of(values, y, ahead)
         return _Said(said, chance, decision, losses)
 
-    def _losses_of(self, said: NDArray[np.float64], y: NDArray[Any]) -> NDArray[np.float64] | None:
+    def _losses_of(
+        self, said: NDArray[np.float64], y: NDArray[Any], ahead: int = 0
+    ) -> NDArray[np.float64] | None:
         """The losses that are to be measured of the next samples."""
         if self.losses is None:
             return None
-        first = min(len(y), max(0, self._unmeasured - self.samples))
+        first = min(len(y), max(0, self._unmeasured - self.samples - ahead))
         if first == len(y):
             return np.empty(0)
         return sample_losses(self.model, said[first:], y[first:])
@@ -331,7 +336,7 @@ class Prequential:
         said = []
         for i in range(before, len(y)):
             if not self._fresh:
-                said.append(self._predict(X[i : i + 1], y[i : i + 1]))
+                said.append(self._predict(X[i : i + 1], y[i : i + 1], ahead=i - before))
             due = i - self._lag
             if due >= 0:
                 self._learn(X[due : due + 1], y[due : due + 1])

@@ -23,7 +23,8 @@ class LossDistribution:
 
     A histogram with bins of equal ratio, each with the count, the sum and the sum of the squares
     of its losses: mean and deviation are exact, quantiles are known to the width of a bin (6 %),
-    and of a tail mean only the last bin's share is not exact. Any chunking gives the same bits.
+    and of a tail mean only the share of its last bin is estimated. Any chunking gives the same
+    bits.
 
     Examples
     --------
@@ -73,7 +74,8 @@ class LossDistribution:
         """Their standard deviation."""
         if not self.count:
             return float("nan")
-        return float(np.sqrt(max(0.0, self._squares.sum() / self.count - self.mean**2)))
+        square = float(self._squares.sum()) / self.count
+        return float(np.sqrt(max(0.0, square - self.mean**2))) if square < np.inf else np.inf
 
     @property
     def semideviation(self) -> float:
@@ -82,6 +84,8 @@ class LossDistribution:
             return float("nan")
         mean, used = self.mean, self._counts > 0
         counts, sums, squares = self._counts[used], self._sums[used], self._squares[used]
+        if not squares.sum() < np.inf:
+            return float("inf")
         about = squares - 2.0 * mean * sums + counts * mean**2
         total = about[sums / counts > mean].sum()
         return float(np.sqrt(max(0.0, total / self.count)))
@@ -94,9 +98,14 @@ class LossDistribution:
             return float("nan")
         wanted = (1.0 - level) * self.count
         counts, sums = self._counts[::-1], self._sums[::-1]
-        worse = np.cumsum(counts) - counts  # in the bins above each
-        shares = np.clip((wanted - worse) / np.maximum(counts, 1), 0.0, 1.0)
-        return float((shares * sums).sum() / wanted)
+        last = int(np.searchsorted(np.cumsum(counts), wanted))  # bin that counts in part
+        left = wanted - int(counts[:last].sum())
+        mean = float(sums[last]) / int(counts[last])
+        # The worst share of a bin, as if its losses were uniform with their mean and deviation.
+        square = 3.0 * (float(self._squares[::-1][last]) / int(counts[last]) - mean * mean)
+        spread = np.sqrt(square) if 0.0 < square < np.inf else 0.0
+        total = float(sums[:last].sum()) + left * (mean + (1.0 - left / counts[last]) * spread)
+        return float(total / wanted)
 
     def quantile(self, level: float) -> float:
         """The loss that this share of them does not exceed, to the width of a bin."""

@@ -21,6 +21,9 @@ STYLES = ("thick", "dashed", "thin", "dotted")
 #: Levels at which the mean of the worst losses is drawn.
 LEVELS = np.concatenate([np.linspace(0.0, 0.95, 20), [0.96, 0.97, 0.98, 0.99]])
 
+#: The smallest losses are not drawn: they would take up decades.
+UNSEEN = 0.03
+
 
 @dataclass(frozen=True)
 class RiskSection:
@@ -52,7 +55,11 @@ def _label(name: str) -> str:
 
 def _histogram(losses: Mapping[str, Any]) -> Chart:
     """Shares of the samples by the size of their loss, which spans decades."""
-    found = [distribution.histogram() for distribution in losses.values()]
+    found = []
+    least = min(distribution.quantile(UNSEEN) for distribution in losses.values())
+    for distribution in losses.values():
+        x, shares = distribution.histogram()
+        found.append((x[x >= least], shares[x >= least]))
     places = np.unique(np.concatenate([np.round(np.log10(x), 6) for x, _ in found]))
     series = []
     for name, style, (x, shares) in zip(losses, STYLES, found, strict=False):
