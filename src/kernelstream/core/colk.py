@@ -52,13 +52,13 @@ class Risk(NamedTuple):
     rate: float  # beta
 
 
-@inner
+@compiled
 def tracking_rate(rate, steps):
     """beta, after a plain average over the first steps: no starting value is needed."""
     return max(rate, 1.0 / (steps + 1.0))
 
 
-@inner
+@compiled
 def partner(r, count):
     """The other sample of the pair; a sample without one is its own."""
     other = r + 1 if r % 2 == 0 else r - 1

@@ -3,6 +3,7 @@
 from kernelstream.models._files import load
 from kernelstream.models.avm import AVMClassifier, AVMRegressor
 from kernelstream.models.colk import COLKClassifier, COLKRegressor
+from kernelstream.models.compositional import CompositionalLearner
 from kernelstream.models.merging import merge
 from kernelstream.models.policy import KernelPolicyEvaluation
 from kernelstream.models.polk import POLKClassifier, POLKRegressor
@@ -12,6 +13,7 @@ __all__ = [
     "AVMRegressor",
     "COLKClassifier",
     "COLKRegressor",
+    "CompositionalLearner",
     "KernelPolicyEvaluation",
     "POLKClassifier",
     "POLKRegressor",
