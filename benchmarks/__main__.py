@@ -2,7 +2,19 @@
 
 import argparse
 
-from benchmarks import accuracy, avm, avm_cells, avm_tables, comparison, kill, speed, tool, tradeoff
+from benchmarks import (
+    accuracy,
+    avm,
+    avm_cells,
+    avm_tables,
+    colk,
+    comparison,
+    kill,
+    policy,
+    speed,
+    tool,
+    tradeoff,
+)
 
 BENCHMARKS = {
     "comparison": comparison.main,
@@ -19,6 +31,9 @@ BENCHMARKS = {
     "avm-tables": avm_tables.main,
     "avm-theorem15": avm.theorem_15,
     "tradeoff": tradeoff.main,
+    "colk": colk.main,
+    "colk-lidar": colk.lidar,
+    "policy": policy.main,
     "tool": tool.tool,
     "kill": kill.main,
 }

@@ -22,8 +22,10 @@ from kernelstream import (
 from kernelstream.kernels import Gaussian
 from tests.models.tools import (
     CLASSIFIERS,
+    COLK,
     ESTIMATORS,
     FORMS,
+    KOMP,
     POLK,
     REGRESSORS,
     in_pieces,
@@ -50,7 +52,7 @@ def test_round_trip(estimator_class, form, average, batch_size, tmp_path):
     assert again.fingerprint() == model.fingerprint()
     assert np.array_equal(again.predict(X), model.predict(X))
     assert type(load(tmp_path / "model")) is estimator_class
-    other = ESTIMATORS[(ESTIMATORS.index(estimator_class) + 1) % 4]
+    other = ESTIMATORS[(ESTIMATORS.index(estimator_class) + 1) % len(ESTIMATORS)]
     with pytest.raises(ModelFileError, match=f"holds a {estimator_class.__name__}"):
         other.load(tmp_path / "model")
 
@@ -72,12 +74,12 @@ def test_labels_and_names_come_back(tmp_path):
 @pytest.mark.parametrize("estimator_class", REGRESSORS)
 def test_a_model_whose_cap_was_lowered_can_be_loaded(estimator_class, tmp_path):
     X, y = stream(estimator_class)
-    many = {"epsilon": 0.0, "gamma": 5.0} if estimator_class in POLK else {"delta": 0.5}
+    many = {"epsilon": 0.0, "gamma": 5.0} if estimator_class in KOMP else {"delta": 0.5}
     model = estimator_class(**many).partial_fit(X, y).set_params(max_points=5)
     model.save(tmp_path / "model")
     again = load(tmp_path / "model")
     assert again.fingerprint() == model.fingerprint()
-    assert again.partial_fit(X[:1], y[:1]).model_order_ <= 5
+    assert again.partial_fit(X[:2], y[:2]).model_order_ <= 5
 
 
 def test_saving_is_all_or_nothing(tmp_path, monkeypatch):
@@ -377,6 +379,13 @@ def test_resume_equals_never_having_stopped(data, tmp_path):
             "batch_size": data.draw(st.sampled_from([1, 5, 32])),
             "average": data.draw(st.sampled_from([False, True, 50])),
             "projection": data.draw(st.sampled_from(["greedy", "random"])),
+        }
+    elif estimator_class in COLK:
+        parameters = {
+            "batch_size": data.draw(st.sampled_from([2, 6])),
+            "average": data.draw(st.sampled_from([False, True, 50])),
+            "risk": data.draw(st.sampled_from(["variance", "moments", "cvar"])),
+            "tracking": data.draw(st.sampled_from(["momentum", "average"])),
         }
     else:
         parameters = {

@@ -26,8 +26,10 @@ from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from tests.models.tools import (
     AVM,
     CLASSIFIERS,
+    COLK,
     ESTIMATORS,
     FORMS,
+    KOMP,
     POLK,
     REGRESSORS,
     at_once,
@@ -38,7 +40,7 @@ from tests.models.tools import (
 )
 
 every = pytest.mark.parametrize("estimator_class", ESTIMATORS)
-with_polk = pytest.mark.parametrize("estimator_class", POLK)
+with_komp = pytest.mark.parametrize("estimator_class", KOMP)
 capped = pytest.mark.filterwarnings("ignore::kernelstream.CapWarning")
 REFUSALS = (DivergenceError, IllConditionedError, ValueError)
 
@@ -149,7 +151,7 @@ def test_an_unseen_class_changes_nothing_where_classes_are_fixed(estimator_class
     assert_refused(model, lambda m: m.partial_fit(X, y.astype(str)), "type")
 
 
-@with_polk
+@with_komp
 def test_what_only_the_kernel_refuses_changes_nothing(estimator_class):
     X, y = stream(estimator_class, n=100)
     model = estimator_class(kernel="poly").partial_fit(X, y)
@@ -176,7 +178,7 @@ def test_bad_feature_names_change_nothing():
 @every
 def test_learn_one_refuses_bad_samples(estimator_class):
     X, y = stream(estimator_class)
-    last = {"kernel": "linear"} if estimator_class in POLK else {"delta": 0.5}
+    last = {"kernel": "linear"} if estimator_class in KOMP else {"delta": 0.5}
     for parameters in ({}, waiting(estimator_class, 3), last):
         model = estimator_class(**parameters).partial_fit(X, y)
         model.learn_one(X[0], y[0])
@@ -214,16 +216,28 @@ def wild_avm(draw):
     }
 
 
+def wild_colk(draw):
+    return {
+        **wild_polk(draw),
+        "batch_size": draw(st.sampled_from([2, 4])),
+        "risk": draw(st.sampled_from(["variance", "semivariance", "moments", "cvar"])),
+        "risk_weight": draw(st.sampled_from([0.0, 1e-100, 1.0, 1e100])),
+        "tracking": draw(st.sampled_from(["momentum", "average"])),
+        "clip": draw(st.sampled_from([None, 1e-3, 4.0, 1e100])),
+    }
+
+
 @st.composite
 def wild_runs(draw):
-    regression, polk = draw(st.booleans()), draw(st.booleans())
+    regression = draw(st.booleans())
+    method, wild = draw(st.sampled_from([(POLK, wild_polk), (AVM, wild_avm), (COLK, wild_colk)]))
     loss = draw(st.sampled_from(REGRESSION_LOSSES if regression else CLASSIFICATION_LOSSES))
     parameters = {
         "loss": loss,
         "gamma": draw(st.sampled_from(["auto", "scale", 1e-8, 1.0, 1e8])),
         "max_points": draw(st.sampled_from([1, 5, 40])),
         "random_state": 0,
-        **(wild_polk if polk else wild_avm)(draw),
+        **wild(draw),
     }
     random = np.random.default_rng(draw(st.integers(0, 1000)))
     n, features = 40, draw(st.integers(1, 3))
@@ -237,7 +251,7 @@ def wild_runs(draw):
     else:
         y = random.integers(draw(st.sampled_from([1, 2, 4])), size=n)
     weight = draw(st.sampled_from([None, 1e-150, 1e100, 1e150]))
-    return (POLK if polk else AVM)[regression], parameters, X, y, weight
+    return method[regression], parameters, X, y, weight
 
 
 @capped
@@ -268,7 +282,7 @@ def test_finite_stays_finite(run, form):
 
 def assert_within_contract(model):
     p, columns = model.n_features_in_, model._columns
-    order, batch = model.model_order_, model.batch_size
+    order, batch = model._state.extent, model.batch_size
     if type(model) in AVM:
         capacity = max(17, 2 * order + 1)
         row, held = p + columns + 4, 200 if model.delta_ is None else 1
@@ -278,7 +292,7 @@ def assert_within_contract(model):
     waiting = (held - 1) * (12 * p + 24) + 8
     assert model.nbytes_ <= 8 * capacity * row + STATUS.itemsize + waiting
     if model.max_points is not None:
-        assert order <= model.max_points
+        assert model.model_order_ <= model.max_points
     if model.max_bytes is not None:
         assert model.nbytes_ <= model.max_bytes
     # nbytes_ is the truth: all that a pickle carries besides is names and parameters.
@@ -307,12 +321,16 @@ def test_the_contract_notices_a_leak():
 def test_memory_is_a_contract(data):
     estimator_class = data.draw(st.sampled_from(ESTIMATORS))
     features = data.draw(st.sampled_from([1, 3, 20]))
-    if estimator_class in POLK:
+    if estimator_class in KOMP:
         special = {
             "epsilon": data.draw(st.sampled_from([0.0, 0.05, 0.5])),
-            "batch_size": data.draw(st.sampled_from([1, 2, 7, 32])),
+            "batch_size": data.draw(
+                st.sampled_from([1, 2, 7, 32] if estimator_class in POLK else [2, 8, 32])
+            ),
             "average": data.draw(st.booleans()),
         }
+        if estimator_class in COLK:
+            special["tracking"] = data.draw(st.sampled_from(["momentum", "average"]))
     else:
         special = {
             "delta": data.draw(st.sampled_from(["auto", 0.1, 2.0])),
@@ -345,16 +363,16 @@ def test_memory_is_a_contract(data):
 @capped
 def test_caps_can_be_lowered_on_the_way(estimator_class):
     X, y = stream(estimator_class, n=300)
-    small = {"epsilon": 0.0, "eta0": 0.1} if estimator_class in POLK else {"delta": 0.1}
+    small = {"epsilon": 0.0, "eta0": 0.1} if estimator_class in KOMP else {"delta": 0.1}
     for n in range(20, 60):  # whatever the spare capacity is
         model = estimator_class(**small).partial_fit(X[:n], y[:n])
-        model.set_params(max_points=10).partial_fit(X[n : n + 1], y[n : n + 1])
+        model.set_params(max_points=10).partial_fit(X[n : n + 2], y[n : n + 2])
         assert_within_contract(model)
-        model.set_params(max_bytes=3000).partial_fit(X[n : n + 1], y[n : n + 1])
+        model.set_params(max_bytes=3000).partial_fit(X[n : n + 2], y[n : n + 2])
         assert_within_contract(model)
 
 
-@with_polk
+@with_komp
 def test_memory_is_given_back_after_learn_one(estimator_class):
     X, y = stream(estimator_class, n=150)
     model = estimator_class(epsilon=0.0, gamma=5.0).partial_fit(X, y)
@@ -479,7 +497,16 @@ AVM_CHUNKING = {
     "cap on bytes": {"max_bytes": 3000},
     "laplacian": {"kernel": "laplacian"},
 }
+COLK_CHUNKING = {
+    "plain": {},
+    "without tracking the gradient": {"tracking": "average", "risk": "semivariance"},
+    "batches of 6": {"batch_size": 6, "risk": "moments"},
+    "averaged": {"average": 50, "risk": "cvar"},
+    "cap": {"max_points": 9},
+    "cap on bytes": {"max_bytes": 6000},
+}
 CHUNKED = [(c, name) for c in POLK for name in CHUNKING]
+CHUNKED += [(c, name) for c in COLK for name in COLK_CHUNKING]
 CHUNKED += [(c, name) for c in AVM for name in AVM_CHUNKING]
 
 
@@ -489,7 +516,8 @@ CHUNKED += [(c, name) for c in AVM for name in AVM_CHUNKING]
 @pytest.mark.parametrize(("estimator_class", "name"), CHUNKED)
 def test_chunking_does_not_matter(estimator_class, name, features, form):
     X, y = stream(estimator_class, n=403, features=features)
-    parameters = (CHUNKING if estimator_class in POLK else AVM_CHUNKING)[name]
+    tables = ((POLK, CHUNKING), (AVM, AVM_CHUNKING), (COLK, COLK_CHUNKING))
+    parameters = next(table for group, table in tables if estimator_class in group)[name]
     if "max_bytes" in parameters:
         parameters = {**parameters, "max_bytes": parameters["max_bytes"] * features // 3}
     weight = np.random.default_rng(1).choice([0.0, 0.5, 1.0, 3.0], len(y))
@@ -603,7 +631,7 @@ def test_looking_changes_nothing(estimator_class, batch_size, tmp_path):
     model.expansion_.compress(max_points=2)
     for name in ("dictionary_", "dual_coef_"):
         getattr(model, name)[...] = 0.0
-    if estimator_class in POLK:
+    if estimator_class in KOMP:
         assert model.residual_ < 1e-6
     assert repr(model)
     assert model.fingerprint() == before
@@ -640,14 +668,15 @@ NASTY = {
 }
 
 
-@with_polk
+@with_komp
 @pytest.mark.parametrize("name", NASTY)
 @pytest.mark.parametrize("batch_size", [1, 16])
 def test_factor_stays_exact(estimator_class, name, batch_size):
     random = np.random.default_rng(0)
     X = NASTY[name](random)
     y = (np.sin(X[:, 0]) > 0.0).astype(int)
-    model = estimator_class(epsilon=1e-4, max_points=100, batch_size=batch_size).partial_fit(X, y)
+    batches = waiting(estimator_class, batch_size)
+    model = estimator_class(epsilon=1e-4, max_points=100, **batches).partial_fit(X, y)
     assert model.residual_ < 1e-4
     assert np.isfinite(model.dual_coef_).all()
 

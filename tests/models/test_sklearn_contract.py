@@ -21,8 +21,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from kernelstream import Loss, POLKClassifier
 from kernelstream.core import kernel
 from kernelstream.kernels import Gaussian, Linear, Matern32
-from kernelstream.models import avm, polk
-from tests.models.tools import CLASSIFIERS, ESTIMATORS, POLK, stream, waiting
+from kernelstream.models import avm, colk, polk
+from tests.models.tools import AVM, CLASSIFIERS, ESTIMATORS, stream, waiting
 
 STOCHASTIC = "weight 2 is one step twice as long, not two steps: the sequence of steps differs"
 EXPECTED_FAILURES = {
@@ -43,7 +43,7 @@ def test_scikit_learn_checks(estimator, check):
 class TestEstimator:
     def test_parameters_survive_clone_and_set_params(self, estimator_class):
         loss = Loss("smooth_hinge" if estimator_class in CLASSIFIERS else "huber", 0.7)
-        kernel = Gaussian(0.2) + Linear() if estimator_class in POLK else Matern32(0.2)
+        kernel = Matern32(0.2) if estimator_class in AVM else Gaussian(0.2) + Linear()
         model = estimator_class(loss, kernel=kernel, max_points=7)
         assert clone(model).get_params() == model.get_params()
         assert estimator_class().set_params(**model.get_params()).get_params() == model.get_params()
@@ -141,6 +141,7 @@ class TestEstimator:
 
         monkeypatch.setattr(polk, "single_pass", recorded(polk.single_pass))
         monkeypatch.setattr(avm, "single_pass", recorded(avm.single_pass))
+        monkeypatch.setattr(colk, "pair_pass", recorded(colk.pair_pass))
         monkeypatch.setattr(polk, "batch_pass", recorded(polk.batch_pass))
         monkeypatch.setattr(kernel, "kernel_rows", recorded(kernel.kernel_rows))
 

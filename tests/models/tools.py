@@ -3,25 +3,36 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from kernelstream import AVMClassifier, AVMRegressor, POLKClassifier, POLKRegressor
+from kernelstream import (
+    AVMClassifier,
+    AVMRegressor,
+    COLKClassifier,
+    COLKRegressor,
+    POLKClassifier,
+    POLKRegressor,
+)
 
 POLK = [POLKClassifier, POLKRegressor]
 AVM = [AVMClassifier, AVMRegressor]
-ESTIMATORS = POLK + AVM
-CLASSIFIERS = [POLKClassifier, AVMClassifier]
-REGRESSORS = [POLKRegressor, AVMRegressor]
+COLK = [COLKClassifier, COLKRegressor]
+KOMP = POLK + COLK
+ESTIMATORS = POLK + AVM + COLK
+CLASSIFIERS = [POLKClassifier, AVMClassifier, COLKClassifier]
+REGRESSORS = [POLKRegressor, AVMRegressor, COLKRegressor]
 
 
 def waiting(estimator_class, batch_size):
     """Parameters with which some samples of a short stream wait: for their batch, or for delta."""
     if estimator_class in POLK:
         return {"batch_size": batch_size}
+    if estimator_class in COLK:
+        return {"batch_size": batch_size + batch_size % 2}
     return {} if batch_size > 1 else {"delta": 0.8}
 
 
 def at_once(estimator_class):
     """Parameters with which every sample is learned at once."""
-    return {} if estimator_class in POLK else {"delta": 0.8}
+    return {} if estimator_class in KOMP else {"delta": 0.8}
 
 
 def stream(estimator_class, n=200, features=3, classes=2, seed=0):

@@ -18,9 +18,10 @@ from kernelstream import (
     make_multidist,
     make_regression_outliers,
 )
+from kernelstream.evaluation import LossDistribution
 from kernelstream.kernels import Linear, Polynomial
 from kernelstream.report import write_report
-from kernelstream.report.charts import MINUS, MISSING
+from kernelstream.report.charts import MINUS, MISSING, compact
 
 SECTIONS = ["run", "headline", "time", "cost", "budget", "points", "picture"]
 VOID = {"meta", "br", "hr", "img", "input", "link"}
@@ -268,6 +269,28 @@ def test_degenerate_records(tmp_path, plane, trace):
     page = written(tmp_path, model, trace, sample=(X, y))
     assert "nan" not in page.text.lower()
     assert not any("nan" in path or "inf" in path for path in page.lines)
+
+
+def test_risk_beside_another_model(tmp_path, plane):
+    model, _, _ = plane
+    rng = np.random.default_rng(0)
+    heavy, light = LossDistribution(), LossDistribution()
+    heavy.update(rng.exponential(size=5000) ** 2)
+    light.update(rng.exponential(size=5000))
+    page = written(tmp_path, model, losses={"this one": heavy, "the <other>": light})
+    assert "risk" in page.ids
+    for words in ("the <other>", "standard deviation", "CVaR 95 % (mean of the worst)",
+                  "Mean of the worst losses", compact(heavy.cvar(0.9)),
+                  compact(light.semideviation)):  # fmt: skip
+        assert words in page.text
+    assert "Risk" not in written(tmp_path, model).text
+
+
+@pytest.mark.parametrize("losses", [[], [0.0], [2.0], [1e-20, 1e200]])
+def test_risk_of_few_losses(tmp_path, plane, losses):
+    collected = LossDistribution()
+    collected.update(losses)
+    assert "risk" in written(tmp_path, plane[0], losses={"model": collected}).ids
 
 
 def test_a_model_of_one_point(tmp_path):

@@ -147,6 +147,39 @@ def test_regression_outlier_distributions(distribution, statistic, expected):
     assert statistic(y - y_clean) == pytest.approx(expected, abs=0.05)
 
 
+def outliers(**options):
+    _, y, clean, is_outlier = make_regression_outliers(
+        20_000, noise=0.0, random_state=0, return_clean=True, return_outliers=True, **options
+    )
+    return y, clean, is_outlier
+
+
+def test_which_samples_are_outliers():
+    y, clean, is_outlier = outliers()
+    assert ((y != clean) == is_outlier).all()
+    _, _, alone = make_regression_outliers(20_000, random_state=0, return_outliers=True)
+    assert (alone == is_outlier).all()
+
+
+def test_outliers_may_replace_the_target():
+    y, clean, is_outlier = outliers(outlier_mode="replaced", outlier_distribution="gaussian")
+    assert (y[~is_outlier] == clean[~is_outlier]).all()
+    assert abs(np.corrcoef(y[is_outlier], clean[is_outlier])[0, 1]) < 0.1
+    assert np.std(y[is_outlier]) == pytest.approx(3.0, rel=0.05)
+
+
+def test_degrees_of_freedom_make_the_tail():
+    y, clean, is_outlier = outliers(degrees_of_freedom=30.0, outlier_scale=1.0)
+    assert np.std((y - clean)[is_outlier]) == pytest.approx((30.0 / 28.0) ** 0.5, rel=0.1)
+
+
+def test_outliers_of_any_distribution():
+    y, clean, is_outlier = outliers(outlier_distribution=lambda rng, n: np.full(n, 2.0))
+    assert (y - clean)[is_outlier] == pytest.approx(6.0)
+    with pytest.raises(ValueError, match=r"20000 numbers, got shape \(3,\)"):
+        outliers(outlier_distribution=lambda rng, n: np.zeros(3))
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -155,6 +188,8 @@ def test_regression_outlier_distributions(distribution, statistic, expected):
         ("outlier_rate", 1.1),
         ("outlier_distribution", "cauchy"),
         ("outlier_scale", "big"),
+        ("outlier_mode", "subtracted"),
+        ("degrees_of_freedom", 0.0),
     ],
 )
 def test_regression_names_a_bad_parameter(name, value):

@@ -22,7 +22,7 @@ from kernelstream._version import __version__
 from kernelstream.cli.display import Display, size
 from kernelstream.cli.errors import UserError, check_outputs, print_json
 from kernelstream.cli.methods import METHODS, method_options, option
-from kernelstream.cli.running import Plan, Run, Stop, checkpoint_file
+from kernelstream.cli.running import RISK_SENSITIVE, Plan, Run, Stop, checkpoint_file
 from kernelstream.errors import CapWarning
 from kernelstream.storage import replace_file
 
@@ -183,6 +183,7 @@ def learn(
         header=header,
         n_features=n_features,
         like=None if like is None else str(like),
+        against_neutral=True if method in RISK_SENSITIVE and report is not None else None,
     )
     if plan.on_bad == "quarantine" and quarantine is None:
         raise UserError("--on-bad quarantine needs a file for the rows", "add --quarantine FILE")
@@ -416,7 +417,18 @@ def _write_report(path: Path, outcome: _Outcome, summary: dict[str, Any]) -> Non
         target=run.plan.target,
         sample=run.sample,
         notes=_row_notes(run),  # the report tells of forced removals by itself
+        losses=_losses(run),
     )
+
+
+def _losses(run: Run) -> dict[str, Any]:
+    """Loss distributions to show, the model's first."""
+    if run.neutral is None:
+        return {}
+    return {
+        f"{run.plan.method}": run.score.losses,
+        "the same without risk (polk)": run.neutral.score.losses,
+    }
 
 
 def _number(value: float | None) -> str:

@@ -14,6 +14,7 @@ from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 METHODS: dict[str, tuple[type[Any], type[Any]]] = {
     "polk": (models.POLKClassifier, models.POLKRegressor),
     "avm": (models.AVMClassifier, models.AVMRegressor),
+    "colk": (models.COLKClassifier, models.COLKRegressor),
 }
 
 #: Set by the tool itself: one pass over the stream, in its order.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
 import signal
 import threading
@@ -14,13 +15,14 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 
 from kernelstream import storage
 from kernelstream.cli.errors import UserError
 from kernelstream.cli.methods import estimator_class, make_estimator, option
 from kernelstream.cli.predict import load_stream_model
 from kernelstream.evaluation import Prequential
+from kernelstream.models import POLKClassifier, POLKRegressor
 from kernelstream.pipeline import StreamModel, guess_task
 from kernelstream.preparation import KINDS, Preparation
 from kernelstream.streams import StreamError, open_stream
@@ -33,6 +35,9 @@ SAMPLE_ROWS = 500
 _ROWS_BETWEEN_LOOKS = 1024
 
 _KIND = "Checkpoint"
+
+#: Methods beside which a risk-neutral model learns when there is to be a report.
+RISK_SENSITIVE = ("colk",)
 
 
 class Plan(NamedTuple):
@@ -60,6 +65,7 @@ class Plan(NamedTuple):
     header: bool
     n_features: int | None
     like: str | None  # a model file whose preparation is taken over
+    against_neutral: bool | None = None  # a risk-neutral model learns beside it, for the report
 
     def differences(self, other: dict[str, Any]) -> list[str]:
         """The settings in which another plan, from a file, differs: as a user knows them."""
@@ -73,7 +79,7 @@ class Plan(NamedTuple):
 
 
 #: Settings that are not called as they are on the command line.
-_OPTIONS = {"file": "the file", "method": "--model"}
+_OPTIONS = {"file": "the file", "method": "--model", "against_neutral": "--report"}
 
 
 def _flat(plan: dict[str, Any]) -> dict[str, Any]:
@@ -82,14 +88,29 @@ def _flat(plan: dict[str, Any]) -> dict[str, Any]:
     return {**plan, **plan.pop("parameters"), "parameters": None}
 
 
+class Scored(NamedTuple):
+    """A model and how well it does."""
+
+    model: StreamModel
+    score: Prequential
+
+
 class Run:
     """A model on its way through a stream."""
 
-    def __init__(self, plan: Plan, source: Source, model: StreamModel, score: Prequential) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        source: Source,
+        model: StreamModel,
+        score: Prequential,
+        neutral: Scored | None = None,
+    ) -> None:
         self.plan = plan
         self.source = source
         self.model = model
         self.score = score
+        self.neutral = neutral  # the same without risk, where the report compares the two
         self.notes: list[str] = []  # about the columns
         self.sample: Any = None  # the last rows prepared and their targets, for pictures
         self._position: Any = None  # see next_batch
@@ -139,14 +160,19 @@ class Run:
             ).start(batch)
         gamma = preparation.suggested_gamma
         estimator = make_estimator(plan.method, task, plan.parameters, gamma=gamma)
-        if like is not None:
-            model = like.anew(estimator)
-        else:
-            model = StreamModel(estimator, preparation, plan.target, task)
-        score = Prequential(
-            model.estimator, plan.metrics, every=plan.every, window=plan.window, lag=plan.lag
-        )
-        run = cls(plan, source, model, score)
+
+        def stream_model(estimator: Any) -> StreamModel:
+            if like is not None:
+                return like.anew(estimator)
+            return StreamModel(estimator, preparation, plan.target, task)
+
+        model = stream_model(estimator)
+        score = _score(plan, model)
+        neutral = None
+        if plan.against_neutral:
+            other = stream_model(risk_neutral(estimator))
+            neutral = Scored(other, _score(plan, other))
+        run = cls(plan, source, model, score, neutral)
         run.notes = mostly_numbers(batch, source.schema)
         return run, batch
 
@@ -176,16 +202,22 @@ class Run:
                 f"the checkpoint in {path.parent} was made with other settings: {differ}",
                 "give the same command, or another --checkpoint folder",
             )
-        arrays: dict[str, dict[str, Any]] = {"model": {}, "score": {}}
+        parts = ("model", "score", "neutral", "neutral score")
+        arrays: dict[str, dict[str, Any]] = {part: {} for part in parts}
         for name, array in document.arrays.items():
             part, _, rest = name.partition(":")
             arrays[part][rest] = array
-        model = StreamModel._from_document(
-            storage.Document("StreamModel", header["model"], arrays["model"])
-        )
-        score = Prequential.restore(model.estimator, header["score"], arrays["score"])
+
+        def restored(model: str, score: str) -> Scored:
+            document = storage.Document("StreamModel", header[model], arrays[model])
+            taught = StreamModel._from_document(document)
+            return Scored(
+                taught, Prequential.restore(taught.estimator, header[score], arrays[score])
+            )
+
+        neutral = restored("neutral", "neutral score") if header.get("neutral") else None
         source = _open(plan, header["position"], header["schema"])
-        return cls(plan, source, model, score)
+        return cls(plan, source, *restored("model", "score"), neutral)
 
     def compile(self) -> None:
         """Load or make the machine code now, so that the times measured are the model's."""
@@ -202,17 +234,18 @@ class Run:
 
     def save_checkpoint(self, path: Path) -> None:
         """Everything needed to go on from here, in one file, replaced atomically."""
-        model, arrays = self.model._document()
-        named = {f"model:{name}": array for name, array in arrays.items()}
-        score, arrays = self.score.state()
-        named |= {f"score:{name}": array for name, array in arrays.items()}
         header = {
             "plan": self.plan._asdict(),
             "position": self._position or self.source.position,
             "schema": self.source.schema,
-            "model": model,
-            "score": score,
         }
+        parts = {"model": self.model._document(), "score": self.score.state()}
+        if self.neutral is not None:
+            parts["neutral"] = self.neutral.model._document()
+            parts["neutral score"] = self.neutral.score.state()
+        named: dict[str, Any] = {}
+        for part, (header[part], arrays) in parts.items():
+            named |= {f"{part}:{name}": array for name, array in arrays.items()}
         path.parent.mkdir(parents=True, exist_ok=True)
         storage.write(path, _KIND, header, named)
 
@@ -243,6 +276,8 @@ class Run:
             for first in range(0, len(y), _ROWS_BETWEEN_LOOKS):
                 part = slice(first, first + _ROWS_BETWEEN_LOOKS)
                 self.score.update(X[part], y[part])
+                if self.neutral is not None:
+                    self.neutral.score.update(X[part], y[part])
                 shown()
             self.sample = X[-SAMPLE_ROWS:], y[-SAMPLE_ROWS:]
 
@@ -250,6 +285,23 @@ class Run:
         """The stream is over: use what was held back."""
         self.score.finish()
         self.model.flush()
+        if self.neutral is not None:
+            self.neutral.score.finish()
+            self.neutral.model.flush()
+
+
+def _score(plan: Plan, model: StreamModel) -> Prequential:
+    return Prequential(
+        model.estimator, plan.metrics, every=plan.every, window=plan.window, lag=plan.lag,
+        losses=bool(plan.against_neutral),
+    )  # fmt: skip
+
+
+def risk_neutral(estimator: Any) -> Any:
+    """POLK with the settings that it shares with a risk-sensitive estimator."""
+    kind = POLKClassifier if is_classifier(estimator) else POLKRegressor
+    known = inspect.signature(kind).parameters
+    return kind(**{name: v for name, v in estimator.get_params().items() if name in known})
 
 
 def _open(

@@ -34,12 +34,17 @@ STATUS = np.dtype(
             ("summed", "f8"),  # sum of the scales of the iterates being averaged ...
             ("averaged", "i8"),  # ... how many they are ...
             ("before", "i8"),  # ... and how many lie in the block before
+            ("tracker", "f8"),  # running estimate of an inner expectation (COLK), of any sign
+            ("threshold", "f8"),  # quantile of the loss that CVaR learns along
+            ("ghosts", "i8"),  # points after those in use: f before the last step still needs them
         ],
     )
 )
 
 #: ``cheapest`` is only a shortcut: 0 makes the next pruning look again.
 _KEPT = tuple(name for name in STATUS.names or () if name != "cheapest")
+#: What may be negative.
+_SIGNED = ("tracker",)
 
 SMALLEST_CAPACITY = 16
 
@@ -55,7 +60,7 @@ class State(NamedTuple):
     square_norms: np.ndarray  # (capacity,) float64, |d_j|^2
     absolute_norms: np.ndarray  # (capacity,) float64, |d_j|_1
     self_kernels: np.ndarray  # (capacity,) float64, k(d_j, d_j)
-    weights: np.ndarray  # (capacity, outputs) float64; with averaging twice as many columns
+    weights: np.ndarray  # (capacity, outputs) float64; more columns for averages and for the past
     factor: np.ndarray  # (capacity, capacity) float64, S with inverse(K) = S S^T; or (0, 0)
     diagonal: np.ndarray  # (capacity,) float64, squared row norms of S: diag of inverse(K), or 0
     status: np.ndarray  # (1,) STATUS
@@ -74,6 +79,11 @@ class State(NamedTuple):
     def order(self) -> int:
         """Points in use."""
         return int(self.status[0]["order"])
+
+    @property
+    def extent(self) -> int:
+        """Points in use and ghosts."""
+        return self.order + int(self.status[0]["ghosts"])
 
     @property
     def nbytes(self) -> int:
@@ -123,7 +133,7 @@ def resize(state: State, capacity: int, columns: int | None = None) -> State:
 
     New columns are zero.
     """
-    n = state.order
+    order, n = state.order, state.extent
     if capacity < n:
         raise ValueError(f"{n} points do not fit a capacity of {capacity}")
     features, old_columns = state.points.shape[0], state.weights.shape[1]
@@ -136,23 +146,23 @@ def resize(state: State, capacity: int, columns: int | None = None) -> State:
     kept = min(columns, old_columns)
     new.weights[:n, :kept] = state.weights[:n, :kept]
     if state.factored:
-        new.factor[:n, :n] = state.factor[:n, :n]
-    new.diagonal[:n] = state.diagonal[:n]
+        new.factor[:order, :order] = state.factor[:order, :order]
+    new.diagonal[:order] = state.diagonal[:order]
     new.status[:] = state.status
     return new
 
 
 def pack(state: State) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The live part of a state as arrays and plain numbers, for files and hashes."""
-    n = state.order
+    order, n = state.order, state.extent
     arrays = {
         "points": np.ascontiguousarray(state.points[:, :n]),
         "weights": state.weights[:n].copy(),
-        "factor": np.ascontiguousarray(state.factor[:n, :n]),
+        "factor": np.ascontiguousarray(state.factor[:order, :order]),
         "square_norms": state.square_norms[:n].copy(),
         "absolute_norms": state.absolute_norms[:n].copy(),
         "self_kernels": state.self_kernels[:n].copy(),
-        "diagonal": state.diagonal[:n].copy(),
+        "diagonal": state.diagonal[:order].copy(),
     }
     return arrays, {name: state.status[0][name].item() for name in _KEPT}
 
@@ -164,28 +174,32 @@ def unpack(arrays: dict[str, np.ndarray], status: dict[str, Any], factored: bool
         raise ValueError("it was written by another version of kernelstream: learn anew")
     if points.ndim != 2 or weights.ndim != 2:
         raise ValueError("the state's arrays are not those of a kernel expansion")
+    for name in _KEPT:
+        kind, value = STATUS[name].kind, status[name]
+        number = type(value) is int or (type(value) is float and kind == "f")
+        size = abs(value) if number and name in _SIGNED else value
+        if not number or not 0 <= size < {"u": 2**64, "i": 2**63, "f": np.inf}[kind]:
+            raise ValueError(f"{name} is not a number that a state can hold")
     features, n = points.shape
-    side = n if factored else 0
-    expected = {"weights": (n, weights.shape[1]), "factor": (side, side)}
+    order = n - status["ghosts"]
+    if order < 0 or status["order"] != order:
+        raise ValueError("the state's parts contradict one another")
+    side = order if factored else 0
+    expected = {"weights": (n, weights.shape[1]), "factor": (side, side), "diagonal": (order,)}
     for name in State._fields[:-1]:
         array = arrays[name]
         shape = expected.get(name, points.shape if name == "points" else (n,))
         if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
             raise ValueError(f"the array {name!r} is not finite float64 of shape {shape}")
-    for name in _KEPT:
-        kind, value = STATUS[name].kind, status[name]
-        number = type(value) is int or (type(value) is float and kind == "f")
-        if not number or not 0 <= value < {"u": 2**64, "i": 2**63, "f": np.inf}[kind]:
-            raise ValueError(f"{name} is not a number that a state can hold")
     with np.errstate(over="ignore"):
         derived = {
             "square_norms": (points**2).sum(axis=0),
             "absolute_norms": np.abs(points).sum(axis=0),
-            "diagonal": (arrays["factor"] ** 2).sum(axis=1) if factored else np.zeros(n),
+            "diagonal": (arrays["factor"] ** 2).sum(axis=1) if factored else np.zeros(order),
         }
     agree = all(np.allclose(arrays[name], right, 1e-6, 0.0) for name, right in derived.items())
     unit = 0.0 < status["scale"] <= 1.0
-    if status["order"] != n or status["cells"] > n or not unit or not agree:
+    if status["cells"] > order or not unit or not agree:
         raise ValueError("the state's parts contradict one another")
     if (arrays["self_kernels"] <= 0.0).any() or (factored and (arrays["diagonal"] <= 0.0).any()):
         raise ValueError("the state's kernel values are not positive")
@@ -194,7 +208,7 @@ def unpack(arrays: dict[str, np.ndarray], status: dict[str, Any], factored: bool
     state.weights[:n] = weights
     state.factor[:side, :side] = arrays["factor"]
     for name in ("square_norms", "absolute_norms", "self_kernels", "diagonal"):
-        getattr(state, name)[:n] = arrays[name]
+        getattr(state, name)[: len(arrays[name])] = arrays[name]
     for name, value in status.items():
         state.status[0][name] = value
     return state

@@ -10,12 +10,14 @@ from kernelstream.evaluation.coverage_studies import (
 from kernelstream.evaluation.metrics import METRICS, ClassMetrics, NumberMetrics
 from kernelstream.evaluation.plots import plot_decision_surface, plot_fit, plot_value_surface
 from kernelstream.evaluation.prequential import Prequential, prequential
+from kernelstream.evaluation.risk import LossDistribution
 from kernelstream.evaluation.trace import Trace
 
 __all__ = [
     "METRICS",
     "ClassMetrics",
     "DiameterCurve",
+    "LossDistribution",
     "NumberMetrics",
     "Prequential",
     "SamplingSurface",

@@ -23,8 +23,10 @@ from kernelstream.evaluation.metrics import (
     NumberMetrics,
     check_names,
 )
+from kernelstream.evaluation.risk import LossDistribution, sample_losses
 from kernelstream.evaluation.trace import Trace
 from kernelstream.models import _validation as check
+from kernelstream.models.in_units import InUnits
 
 DEFAULT_METRICS = {True: ("accuracy", "kappa"), False: ("mae", "rmse")}
 
@@ -95,11 +97,12 @@ def _is_pair(item: Any) -> bool:
 
 
 class _Said(NamedTuple):
-    """What a model said of some samples; the last two only where a metric asks for them."""
+    """What a model said of some samples; the rest only where somebody asks for it."""
 
     said: NDArray[Any]  # (n,) labels or numbers
     chance: NDArray[np.float64] | None = None  # (n,) probability of the true class
     decision: NDArray[np.float64] | None = None  # (n,) for the second of two classes
+    losses: NDArray[np.float64] | None = None  # (n,) or fewer
 
 
 class Prequential:
@@ -135,10 +138,14 @@ class Prequential:
         All classes there will be. scikit-learn's classifiers need it.
     on_record : callable, optional
         Called with each record, a dict.
+    losses : bool, default=False
+        Also collect the distribution of the losses, by the model's own loss; for models of this
+        package only. Samples that were there to fix the units of a target do not count.
 
     Attributes
     ----------
     trace : Trace
+    losses : LossDistribution or None
     samples : int
         Samples predicted so far.
 
@@ -172,6 +179,7 @@ class Prequential:
         lag: int = 0,
         classes: ArrayLike | None = None,
         on_record: OnRecord | None = None,
+        losses: bool = False,
     ) -> None:
         for name, value, least in (("every", every, 1), ("window", window, 1), ("lag", lag, 0)):
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
@@ -194,6 +202,12 @@ class Prequential:
         self._compiled = hasattr(model, "predict_then_learn")
         self._fresh = not _is_fitted(model)
         self._check_model()
+        if losses and not self._compiled:
+            raise ValueError(f"{type(model).__name__} has no loss that could be measured")
+        self.losses = LossDistribution() if losses else None
+        #: Samples whose losses are not measured: the target's units are not known yet.
+        unknown = isinstance(model, InUnits) and not model._settled
+        self._unmeasured = model.warm_up + lag if unknown else 0
 
         #: Samples are handed to the model up to multiples of this only, see _ready.
         self._step, self._offset = self._steps()
@@ -259,8 +273,11 @@ class Prequential:
             self.model.partial_fit(X, y)
         self._fresh = False
 
-    def _predict(self, X: Any, y: NDArray[Any]) -> _Said:
-        """Predicting alone, all samples with the model as it is."""
+    def _predict(self, X: Any, y: NDArray[Any], ahead: int = 0) -> _Said:
+        """Predicting alone, all samples with the model as it is.
+
+        ``ahead`` of them others were predicted that are not counted yet.
+        """
         needs = self._needs()
         said, chance, decision = self.model.predict(X), None, None
         if "chance" in needs:
@@ -270,7 +287,22 @@ class Prequential:
                 decision = _second_class(self.model.decision_function(X), self.model.classes_)
             else:
                 decision = _second_class(self.model.predict_proba(X)[:, -1], self.model.classes_)
-        return _Said(said, chance, decision)
+        losses = None
+        if self.losses is not None:
+            values = self.model.decision_function(X) if self._classification else said
+            losses = self._losses_of(values, y, ahead)
+        return _Said(said, chance, decision, losses)
+
+    def _losses_of(
+        self, said: NDArray[np.float64], y: NDArray[Any], ahead: int = 0
+    ) -> NDArray[np.float64] | None:
+        """The losses that are to be measured of the next samples."""
+        if self.losses is None:
+            return None
+        first = min(len(y), max(0, self._unmeasured - self.samples - ahead))
+        if first == len(y):
+            return np.empty(0)
+        return sample_losses(self.model, said[first:], y[first:])
 
     def _predict_then_learn(self, X: Any, y: NDArray[Any]) -> _Said:
         """Both, each sample predicted by the model just before it where the model can do that."""
@@ -279,8 +311,9 @@ class Prequential:
             said = self._predict(X, y)
             self._learn(X, y)
             return said
-        if not needs:
-            return _Said(self.model.predict_then_learn(X, y))
+        if not needs and (self.losses is None or not self._classification):
+            said_values = self.model.predict_then_learn(X, y)
+            return _Said(said_values, losses=self._losses_of(said_values, y))
         values = self.model.decide_then_learn(X, y)
         known = self.model.classes_
         if values.ndim == 1 and len(known) == 2:
@@ -293,6 +326,7 @@ class Prequential:
             known[winners],
             _chance(_softmax(values, len(known)), known, y) if "chance" in needs else None,
             _second_class(values, known) if "decision" in needs else None,
+            self._losses_of(values, y),
         )
 
     def _predict_then_learn_late(self, X: Any, y: NDArray[Any]) -> list[_Said]:
@@ -302,7 +336,7 @@ class Prequential:
         said = []
         for i in range(before, len(y)):
             if not self._fresh:
-                said.append(self._predict(X[i : i + 1], y[i : i + 1]))
+                said.append(self._predict(X[i : i + 1], y[i : i + 1], ahead=i - before))
             due = i - self._lag
             if due >= 0:
                 self._learn(X[due : due + 1], y[due : due + 1])
@@ -412,6 +446,10 @@ class Prequential:
         parts = [part for _, parts in untold for part in parts]
         if not parts:
             return
+        if self.losses is not None:
+            for part in parts:
+                if part.losses is not None:
+                    self.losses.update(part.losses)
         said = np.concatenate([part.said for part in parts])
         targets = targets[len(targets) - len(said) :]  # the first may not have been predicted
         if self._labels is None:
@@ -466,10 +504,13 @@ class Prequential:
             "record_every": self.trace.every,
             "labels": None,
             "waiting": None,
+            "unmeasured": None if self.losses is None else self._unmeasured,
         }
         arrays = _prefixed("trace", self.trace.to_columns())
         arrays |= _prefixed("metrics", self._metrics.arrays())
         arrays |= _prefixed("baselines", self._baselines.arrays())
+        if self.losses is not None:
+            arrays |= _prefixed("losses", self.losses.arrays())
         if self._labels is not None:
             header["labels"] = self._labels.to_config()
         if self._waiting is not None:
@@ -502,7 +543,13 @@ class Prequential:
                 f"this state of a run has format {header.get('format')!r}, expected {FORMAT}"
             )
         settings = {name: header[name] for name in ("metrics", "every", "window", "fading", "lag")}
-        run = cls(model, **settings, classes=header["classes"], on_record=on_record)
+        run = cls(
+            model, **settings, classes=header["classes"], on_record=on_record,
+            losses=header.get("unmeasured") is not None,
+        )  # fmt: skip
+        if run.losses is not None:
+            run._unmeasured = header["unmeasured"]
+            run.losses.set_arrays(_without("losses", arrays))
         run.samples = run._told = header["samples"]
         run.seconds = header["seconds"]
         run._offset = header["offset"]

@@ -133,6 +133,14 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
     def _columns(self) -> int:
         return self._outputs * self._parts
 
+    @property
+    def _projected(self) -> int:
+        """Weight columns that compression acts on: the first ones, by default all."""
+        return self._columns
+
+    def _restart_past(self) -> None:
+        """Points were removed or moved outside a step: forget what refers to earlier ones."""
+
     def _check_parameters(self, anew: bool = False) -> None:
         """Refuse unusable parameters; cheap when nothing changed since the last call."""
         names = self._parameter_constraints
@@ -298,7 +306,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
             if reason == DONE:
                 return
             if reason == ROOMY:
-                needed = max(SMALLEST_CAPACITY, self._state.order) + self.batch_size
+                needed = max(SMALLEST_CAPACITY, self._state.extent) + self.batch_size
                 self._state = resize(self._state, min(spread(2 * needed, needed), limit))
                 return
             if reason == FULL:

@@ -145,7 +145,7 @@ class SavedModel(Saved):
         if largest > 1e3 * LARGEST_ENTRY:  # learn_one bounds only the norm
             raise ValueError("the points or the weights are too large")
         limit = model._capacity_limit(model.n_features_in_)
-        capacity = max(state.order, min(state.order + SMALLEST_CAPACITY, limit))
+        capacity = max(state.extent, min(state.order + SMALLEST_CAPACITY, limit))
         model._state = resize(state, capacity)
         return model  # type: ignore[no-any-return]
 

@@ -85,7 +85,7 @@ def merge(
     outputs = result._outputs
     parts = []
     for model, share in zip(models, shares, strict=True):
-        part = model._state.weights[: model.model_order_] * share
+        part = model._state.weights[: model.model_order_, : model._projected] * share
         part[:, :outputs] *= model._state.status[0]["scale"]
         parts.append(part)
     limit = result._capacity_limit(result.n_features_in_)
@@ -102,7 +102,12 @@ def merge(
         status[name] += sum(model._state.status[0][name] for model in models)
     status["steps"] = max(model._state.status[0]["steps"] for model in models)
     status["random"] = result._state.status[0]["random"]
-    result._state = resize(state, max(state.order, min(state.order + SMALLEST_CAPACITY, limit)))
+    for name in ("tracker", "threshold"):
+        values = [model._state.status[0][name] for model in models]
+        status[name] = float(np.dot(shares, values))
+    capacity = max(state.order, min(state.order + SMALLEST_CAPACITY, limit))
+    result._state = resize(state, capacity, result._columns)
+    result._restart_past()
     result._forget_plan()
     return result
 

@@ -11,6 +11,7 @@ from kernelstream._version import __version__
 from kernelstream.report import progress as told
 from kernelstream.report.picture import picture
 from kernelstream.report.points import influential_points
+from kernelstream.report.risk import risk_section
 from kernelstream.storage import replace_file
 
 TEMPLATE = "page.html.j2"
@@ -28,6 +29,7 @@ def write_report(
     target: str | None = None,
     sample: Any = None,
     notes: Iterable[str] = (),
+    losses: Mapping[str, Any] | None = None,
 ) -> None:
     """Write what happened in a run as one HTML file that needs nothing else, not even a network.
 
@@ -55,6 +57,9 @@ def write_report(
         Some samples as the model gets them, to draw around its points; 800 of them at most.
     notes : iterable of str, optional
         What the reader should be warned of. That a cap forced removals is noted by itself.
+    losses : dict of str to LossDistribution, optional
+        How losses are distributed: the model's first, then those to compare it with. Makes a
+        section on risk.
 
     Raises
     ------
@@ -103,6 +108,7 @@ def write_report(
         metrics=told.metrics_table(record),
         cost_charts=told.cost_charts(record),
         budget_charts=told.budget_charts(record),
+        risk=risk_section(losses) if losses else None,
         forced=model.n_forced_,
         points=influential_points(model, names),
         model_order=order,

@@ -7,6 +7,7 @@ from kernelstream.streams.errors import StreamError
 from kernelstream.streams.market import make_drifting_market
 from kernelstream.streams.opening import open_stream
 from kernelstream.streams.synthetic import make_multidist, make_regression_outliers
+from kernelstream.streams.transitions import Transitions, transitions
 
 __all__ = [
     "BadRows",
@@ -16,10 +17,12 @@ __all__ = [
     "Source",
     "StreamError",
     "Text",
+    "Transitions",
     "list_datasets",
     "load_dataset",
     "make_drifting_market",
     "make_multidist",
     "make_regression_outliers",
     "open_stream",
+    "transitions",
 ]

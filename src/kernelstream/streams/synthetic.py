@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+#: Draws n numbers.
+Draw = Callable[[np.random.Generator, int], NDArray[np.float64]]
 RandomState = int | np.random.SeedSequence | np.random.Generator | None
 
 
@@ -136,15 +138,19 @@ def make_regression_outliers(
     *,
     noise: float = 0.3,
     outlier_rate: float = 0.1,
-    outlier_distribution: str = "student_t",
+    outlier_distribution: str | Draw = "student_t",
     outlier_scale: float = 3.0,
+    outlier_mode: str = "added",
+    degrees_of_freedom: float = 2.0,
     random_state: RandomState = None,
     return_clean: bool = False,
+    return_outliers: bool = False,
 ) -> tuple[NDArray[Any], ...]:
     """A noisy curve with outliers, after the `regression outliers` data of COLK, Section V.
 
     y = 2 x + 3 sin(6 x) + noise, with x uniform on [0, 1]; a sample is an outlier with
-    probability `outlier_rate`, and then a second error is added to its target.
+    probability `outlier_rate`, and then a second, larger error enters its target. By default
+    a tenth of the targets get an error of 3 times Student's t with 2 degrees of freedom added.
 
     Parameters
     ----------
@@ -152,25 +158,35 @@ def make_regression_outliers(
     noise : float, default=0.3
         Standard deviation of the Gaussian noise that every target has.
     outlier_rate : float in [0, 1], default=0.1
-    outlier_distribution : str, default="student_t"
-        What is added to an outlier's target, times `outlier_scale`:
+        The probability that a sample is an outlier, independent of x.
+    outlier_distribution : str or callable, default="student_t"
+        The second error is `outlier_scale` times a draw from
 
-        - "student_t": Student's t with 2 degrees of freedom (infinite variance);
+        - "student_t": Student's t with `degrees_of_freedom` (infinite variance up to 2);
         - "gaussian": standard normal;
         - "uniform": uniform on [-1, 1];
-        - "exponential": exponential of mean 1 (one-sided: a skewed target).
+        - "exponential": exponential of mean 1 (one-sided: a skewed target);
+        - a function of a NumPy Generator and n that returns n numbers.
     outlier_scale : float, default=3.0
         The default is the amplitude of the curve.
+    outlier_mode : {"added", "replaced"}, default="added"
+        An outlier's target is what it would have been plus the second error, or that error alone:
+        a wrong reading that knows nothing of x.
+    degrees_of_freedom : float, default=2.0
+        Of "student_t".
     random_state : int, SeedSequence, Generator or None, default=None
         An int makes the data reproducible, and a longer stream begins with the shorter one.
     return_clean : bool, default=False
         Return the curve without noise and outliers too: the target of an honest test.
+    return_outliers : bool, default=False
+        Return which samples are outliers, too.
 
     Returns
     -------
     X : (n_samples, 1) float64
     y : (n_samples,) float64
     y_clean : (n_samples,) float64, only if return_clean
+    is_outlier : (n_samples,) bool, only if return_outliers
 
     Notes
     -----
@@ -198,17 +214,30 @@ def make_regression_outliers(
     _check_not_negative("outlier_scale", outlier_scale)
     if not (isinstance(outlier_rate, Real) and 0 <= outlier_rate <= 1):
         raise ValueError(f"outlier_rate must be in [0, 1], got {outlier_rate!r}.")
-    if outlier_distribution not in _OUTLIERS:
+    if not (isinstance(degrees_of_freedom, Real) and 0 < degrees_of_freedom < float("inf")):
         raise ValueError(
-            f"outlier_distribution must be one of {sorted(_OUTLIERS)}, "
-            f"got {outlier_distribution!r}."
+            f"degrees_of_freedom must be a finite number above 0, got {degrees_of_freedom!r}."
         )
+    if outlier_mode not in ("added", "replaced"):
+        raise ValueError(f"outlier_mode must be 'added' or 'replaced', got {outlier_mode!r}.")
+    draw = outlier_distribution
+    if draw == "student_t":
+        draw = _student_t(float(degrees_of_freedom))
+    elif isinstance(draw, str):
+        if draw not in _OUTLIERS:
+            raise ValueError(
+                f"outlier_distribution must be a function or one of "
+                f"{sorted([*_OUTLIERS, 'student_t'])}, got {draw!r}."
+            )
+        draw = _OUTLIERS[draw]
 
     rngs = np.random.default_rng(random_state).spawn(4)
-    X, y, y_clean = _draw_outliers(
-        n_samples, noise, outlier_rate, outlier_distribution, outlier_scale, rngs
+    X, y, y_clean, is_outlier = _draw_outliers(
+        n_samples, noise, outlier_rate, draw, outlier_scale, outlier_mode == "replaced", rngs
     )
-    return (X, y, y_clean) if return_clean else (X, y)
+    extras = [part for part, wanted in ((y_clean, return_clean), (is_outlier, return_outliers))
+              if wanted]  # fmt: skip
+    return X, y, *extras
 
 
 def regression_outliers_blocks(
@@ -218,29 +247,38 @@ def regression_outliers_blocks(
     _check_count("n_samples", n_samples, 1)
     rngs = np.random.default_rng(random_state).spawn(4)
     for count in _block_sizes(n_samples):
-        yield _draw_outliers(count, 0.3, 0.1, "student_t", 3.0, rngs)[:2]
+        yield _draw_outliers(count, 0.3, 0.1, _student_t(2.0), 3.0, False, rngs)[:2]
 
 
 def _draw_outliers(
     n_samples: int,
     noise: float,
     outlier_rate: float,
-    outlier_distribution: str,
+    draw: Draw,
     outlier_scale: float,
+    replaced: bool,
     rngs: list[np.random.Generator],
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
     x_rng, noise_rng, choice_rng, size_rng = rngs
     x = x_rng.uniform(size=n_samples)
     y_clean = 2 * x + 3 * np.sin(6 * x)
     is_outlier = choice_rng.uniform(size=n_samples) < outlier_rate
-    outliers = outlier_scale * _OUTLIERS[outlier_distribution](size_rng, n_samples)
-    y = y_clean + noise_rng.normal(scale=noise, size=n_samples) + is_outlier * outliers
-    return x[:, None], y, y_clean
+    outliers = outlier_scale * np.asarray(draw(size_rng, n_samples), dtype=np.float64)
+    if outliers.shape != (n_samples,):
+        raise ValueError(
+            f"outlier_distribution must return {n_samples} numbers, got shape {outliers.shape}."
+        )
+    y = y_clean + noise_rng.normal(scale=noise, size=n_samples)
+    y = np.where(is_outlier, outliers if replaced else y + outliers, y)
+    return x[:, None], y, y_clean, is_outlier
+
+
+def _student_t(degrees_of_freedom: float) -> Draw:
+    return lambda rng, n: rng.standard_t(degrees_of_freedom, size=n)
 
 
 # Each draws n errors of scale one.
-_OUTLIERS: dict[str, Callable[[np.random.Generator, int], NDArray[np.float64]]] = {
-    "student_t": lambda rng, n: rng.standard_t(2, size=n),
+_OUTLIERS: dict[str, Draw] = {
     "gaussian": lambda rng, n: rng.standard_normal(n),
     "uniform": lambda rng, n: rng.uniform(-1, 1, size=n),
     "exponential": lambda rng, n: rng.exponential(size=n),

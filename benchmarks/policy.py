@@ -1,0 +1,168 @@
+"""Policy evaluation: against a value function in closed form, over a million transitions, and
+against Monte Carlo returns in a Gymnasium environment."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_discrete_lyapunov
+from threadpoolctl import threadpool_limits
+
+from benchmarks.tables import show
+from kernelstream import KernelPolicyEvaluation
+from kernelstream.streams import transitions
+
+#: x <- A x + noise, a damped rotation; the reward is -|x|^2 / 10.
+A = 0.95 * np.array([[0.9, 0.2], [-0.2, 0.9]])
+NOISE = 0.15 * np.eye(2)
+COST = 0.1 * np.eye(2)
+DISCOUNT = 0.9
+SETTINGS: dict[str, Any] = {
+    "discount": DISCOUNT, "gamma": 0.1, "epsilon": 0.005, "average": True, "random_state": 0,
+}  # fmt: skip
+#: What is compared: method, beta.
+METHODS = (
+    ("corrected", 0.001), ("corrected", 0.1), ("gradient", 0.01), ("gradient", 0.1),
+    ("scalar", 0.01), ("scalar", 0.1), ("scalar", 1.0),
+)  # fmt: skip
+
+#: MountainCar-v0: push in the direction of motion. One reward of -1 per step.
+CAR_DISCOUNT = 0.99
+CAR_SETTINGS: dict[str, Any] = {
+    "discount": CAR_DISCOUNT, "gamma": 4.0, "eta0": 0.5, "random_state": 0,
+}  # fmt: skip
+
+#: Method, beta, error budget: steps along the tracked difference begin smaller by beta, and a
+#: larger budget would undo all of them.
+CAR_METHODS = (
+    ("corrected", 0.001, 0.02), ("corrected", 0.1, 0.02),
+    ("gradient", 0.1, 0.001), ("scalar", 0.1, 0.001), ("scalar", 1.0, 0.001),
+)  # fmt: skip
+
+
+def main() -> None:
+    """All three; one thread."""
+    with threadpool_limits(1):
+        show(
+            "A linear-Gaussian system with quadratic reward, 100,000 transitions, three seeds",
+            ["order of transitions", "method", "beta", "relative error, %",
+             "error / deviation of V, %", "points"],
+            _closed_form(),
+        )  # fmt: skip
+        show(
+            "The same system, one million transitions",
+            ["transitions", "points", "relative error, %", "CPU us per transition"],
+            _million(),
+        )
+        show(
+            "MountainCar-v0, values of 5,000 states against their Monte Carlo returns",
+            ["method", "beta", "transitions learned", "RMSE", "R2", "points"],
+            _mountain_car(),
+        )
+
+
+def value(states: NDArray[np.float64]) -> NDArray[np.float64]:
+    """V(x) = -x^T P x - c, where P = COST + discount A^T P A (Lyapunov) and
+    c = discount / (1 - discount) trace(P NOISE)."""
+    P = solve_discrete_lyapunov(np.sqrt(DISCOUNT) * A.T, COST)
+    constant = DISCOUNT / (1.0 - DISCOUNT) * np.trace(P @ NOISE)
+    return -np.einsum("ij,jk,ik->i", states, P, states) - constant
+
+
+def visited(n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """States as the system visits them in the long run."""
+    return rng.multivariate_normal(np.zeros(2), solve_discrete_lyapunov(A, NOISE), n)
+
+
+def walk(n: int, rng: np.random.Generator) -> tuple[NDArray[np.float64], ...]:
+    """One trajectory: states, rewards, next states."""
+    path = rng.multivariate_normal(np.zeros(2), NOISE, n + 1)
+    path[0] = visited(1, rng)[0]
+    for t in range(n):
+        path[t + 1] += A @ path[t]
+    return path[:-1], -np.einsum("ij,jk,ik->i", path[:-1], COST, path[:-1]), path[1:]
+
+
+def errors(model: Any, states: NDArray[np.float64]) -> tuple[float, float]:
+    """Of the values, root mean square: relative to V, and to V's own deviation; in percent."""
+    truth = value(states)
+    wrong = np.sqrt(np.mean((model.predict(states) - truth) ** 2))
+    return 100.0 * wrong / np.sqrt(np.mean(truth**2)), 100.0 * wrong / np.std(truth)
+
+
+def _closed_form() -> Iterator[tuple[Any, ...]]:
+    KernelPolicyEvaluation(**SETTINGS).partial_fit(np.zeros((1, 2)), [0.0], np.ones((1, 2)))
+    for shuffled in (False, True):
+        for method, beta in METHODS:
+            measured = []
+            for seed in range(3):
+                rng = np.random.default_rng(seed)
+                met = walk(100_000, rng)
+                if shuffled:
+                    order = rng.permutation(len(met[1]))
+                    met = tuple(part[order] for part in met)
+                model = KernelPolicyEvaluation(**SETTINGS, method=method, beta=beta)
+                model.partial_fit(*met)
+                measured.append((*errors(model, visited(5000, rng)), model.model_order_))
+            relative, centred, points = zip(*measured, strict=True)
+            yield (
+                "shuffled" if shuffled else "one trajectory", method, f"{beta:g}",
+                _spread(relative), _spread(centred), _range(points),
+            )  # fmt: skip
+
+
+def _million() -> Iterator[tuple[Any, ...]]:
+    rng = np.random.default_rng(0)
+    met, states = walk(1_000_000, rng), visited(5000, rng)
+    model = KernelPolicyEvaluation(**SETTINGS)
+    for first in range(0, 1_000_000, 100_000):
+        start = time.process_time()
+        model.partial_fit(*(part[first : first + 100_000] for part in met))
+        each = (time.process_time() - start) * 10.0
+        yield f"{model.n_seen_:,}", model.model_order_, errors(model, states)[0], each
+
+
+def _mountain_car() -> Iterator[tuple[Any, ...]]:
+    try:
+        import gymnasium
+    except ImportError:
+        yield "gymnasium is not installed", "", "", "", "", ""
+        return
+    environment = gymnasium.make("MountainCar-v0")
+    met = transitions(environment, _push, 100_000, seed=0)
+    test = transitions(environment, _push, 5_000, seed=1)
+    returns = test.returns(CAR_DISCOUNT)
+    known = np.isfinite(returns)
+    mean, unit = met.states.mean(axis=0), met.states.std(axis=0)
+    for method, beta, epsilon in CAR_METHODS:
+        model = KernelPolicyEvaluation(**CAR_SETTINGS, method=method, beta=beta, epsilon=epsilon)
+        done = 0
+        for end in (20_000, 100_000):
+            part = slice(done, end)
+            model.partial_fit(
+                (met.states[part] - mean) / unit, met.rewards[part] / 10.0,
+                (met.next_states[part] - mean) / unit, met.terminal[part],
+            )  # fmt: skip
+            done = end
+            wrong = 10.0 * model.predict((test.states[known] - mean) / unit) - returns[known]
+            square = np.mean(wrong**2)
+            yield (
+                method, f"{beta:g}", f"{end:,}", np.sqrt(square),
+                1.0 - square / np.var(returns[known]), model.model_order_,
+            )  # fmt: skip
+
+
+def _push(state: NDArray[np.float64]) -> int:
+    return 2 if state[1] >= 0.0 else 0
+
+
+def _spread(numbers: Any) -> str:
+    return f"{np.mean(numbers):.1f} ± {np.std(numbers):.1f}"
+
+
+def _range(numbers: Any) -> str:
+    return f"{min(numbers)}-{max(numbers)}"

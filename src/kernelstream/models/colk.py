@@ -1,0 +1,469 @@
+"""Compositional online learning with kernels (COLK): the mean loss plus its risk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from kernelstream.compression import komp
+from kernelstream.core.colk import AVERAGE, CVAR, DISPERSION, MOMENTUM, SEMIDEVIATION, pair_pass
+from kernelstream.core.kernel import Rows
+from kernelstream.core.komp import BLOCK, GREEDY, prune_block
+from kernelstream.core.state import State
+from kernelstream.kernels import Kernel
+from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, Loss
+from kernelstream.models._base import _NO_ROOM
+from kernelstream.models._classifier import KernelClassifier
+from kernelstream.models._regressor import KernelRegressor
+from kernelstream.models.polk import _ATTRIBUTES as _POLK_ATTRIBUTES
+from kernelstream.models.polk import _PARAMETERS as _POLK_PARAMETERS
+from kernelstream.models.polk import _POLK
+from kernelstream.rows import slice_rows
+
+#: name -> (branch of the compiled pass, whether ``order`` counts)
+_RISKS = {
+    "variance": (DISPERSION, False),
+    "semivariance": (SEMIDEVIATION, False),
+    "moments": (DISPERSION, True),
+    "cvar": (CVAR, False),
+}
+
+_TRACKING = """
+    tracking : {"momentum", "average"}, default="momentum"
+        How the mean loss is tracked: by gradient tracking (20), which follows the changes of
+        the function and averages only noise, or by plain averaging (19).
+    beta : float, default=0.05
+        Step of the tracker, and of the threshold of ``cvar``: 1 / beta steps are remembered.
+        The first steps are averaged plainly.
+""".strip()
+
+_PARAMETERS = f"""
+    risk : {{{{"variance", "semivariance", "moments", "cvar"}}}}, default="variance"
+        What is added to the mean loss: its variance; the mean square of what exceeds the
+        mean; the central moments 2 to ``order`` summed, odd ones with their sign (46); or the
+        mean of the largest losses, those above the quantile ``level``.
+    risk_weight : float, default={{risk_weight}}
+        How much of the risk is added (eta in the paper). 0: POLK with the same batches. A
+        moment of order p is in units of the loss to the power p, the weight in their inverse.
+    order : int, default=4
+        The highest of the ``moments`` (P in the paper).
+    level : float, default=0.9
+        Of ``cvar``: 0.9 is the mean of the worst tenth.
+    {_TRACKING.replace("{", "{{").replace("}", "}}")}
+    clip : float or None, default=4.0
+        No deviation of a loss from the tracker may add more than this multiple of the loss's
+        own gradient: deviations are cut where they would, also on their way into the tracker.
+        ``None`` switches this off. ``cvar`` needs none: it adds risk_weight / (1 - level).
+""".strip()
+
+_SHARED = _POLK_PARAMETERS.replace(
+    """    batch_size : int, default=1
+        Samples per step. An unfinished batch waits until it is full, or for ``flush()``: until
+        then it is not learned from. Larger batches want a larger ``eta0``.
+""",
+    """    batch_size : int, default=2
+        Samples per step, an even number: samples 1 and 2, 3 and 4, ... are the pairs. An
+        unfinished batch waits until it is full, or for ``flush()``: until then it is not learned
+        from. A sample that is flushed alone is its own partner, which leaves only the mean
+        loss (and ``cvar``) of it.
+""",
+).strip()
+
+_ATTRIBUTES = f"""
+    tracker_ : float
+        The tracked mean loss (of the cut losses).
+    threshold_ : float
+        The tracked ``level`` quantile of the loss, for ``cvar``.
+    {_POLK_ATTRIBUTES.strip()}
+""".strip().replace("outputs (twice with ``average``).", """outputs, once for the function,
+        once for its average and once for ``tracking="momentum"``, and M the points removed in
+        the last step, too.""")
+
+_NOTES = """
+    For a pair (x, y), (x', y') of independent samples with losses l, l' and tracker g, (47) is
+
+        f~ = (1 - eta alpha) f - eta (d + w m(l - g) (d - d')),    m(u) = sum_p p u^(p - 1),
+
+    d = l'(f(x), y) k(x, .) and d' likewise at x', g tracking l'. Here both samples take both
+    roles and the two directions are averaged: the mean is the same, the variance never larger
+    (it is a conditional expectation given the unordered pair), and no sample is spent on
+    tracking alone. With ``risk_weight=0`` the step is POLK's for ``batch_size=2``, bit for bit.
+    Then KOMP, as in POLK.
+
+    Gradient tracking, g <- (1 - beta) (g - l'(f_before)) + l'(f), needs the function before the
+    last step at new samples. Its weights are kept in columns of their own beside the current
+    ones, where compression does not touch them; the points that the last step removed stay for
+    one step behind the others. So f_before is exact, through compression too, and costs no
+    kernel values but those of the removed points (none in most steps). A change from outside
+    (a lowered cap, ``merge``, points merged in a rebuilt factor) makes both functions equal.
+
+    With ``variance`` the tracker's past cancels within a pair, what remains is proportional to
+    the gradient of (l - l')^2; the other risks need it. The positive part of ``semivariance``
+    enters squared and is not smoothed. ``cvar`` is Rockafellar and Uryasev's: u + E max(l - u,
+    0) / (1 - level) with the threshold u learned along, its step beta in units of u.
+
+    References
+    ----------
+    .. [1] A. S. Bedi, A. Koppel, K. Rajawat, P. Sanyal, "Nonparametric compositional stochastic
+       optimization for risk-sensitive kernel learning", IEEE Trans. Signal Processing (2021).
+"""
+
+
+class _Paired(_POLK):
+    """Steps on pairs, and the function before the last step."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **_POLK._parameter_constraints,
+        "tracking": [StrOptions({"momentum", "average"})],
+        "beta": [Interval(Real, 0.0, 1.0, closed="right")],
+        "batch_size": [Interval(Integral, 2, 1_000_000, closed="both")],
+    }
+
+    _lasting = (*_POLK._lasting, "tracking")
+
+    def _check_combination(self) -> None:
+        super()._check_combination()
+        if self.batch_size % 2:
+            raise ValueError(f"batch_size must be even: samples come in pairs, got {self.batch_size}")
+
+    @property
+    def _projected(self) -> int:
+        """Weight columns that compression sees; those of the past follow."""
+        return self._outputs * (2 if self.average else 1)
+
+    @property
+    def _parts(self) -> int:
+        return super()._parts + (self.tracking == "momentum")
+
+    @property
+    def _live_weights(self) -> NDArray[np.float64]:
+        state, outputs = self._fitted(), self._outputs
+        weights = state.weights[: state.order]
+        if self.average:
+            return weights[:, outputs : 2 * outputs].copy()
+        return weights[:, :outputs] * state.status[0]["scale"]
+
+    @contextmanager
+    def _compressible(self) -> Iterator[State]:
+        """The state as compression may see it; where that moves points, the past starts anew."""
+        state = self._state
+        points = state.points[:, : state.order].copy()
+        current = state.weights[:, : self._projected].copy()
+        yield state._replace(weights=current)
+        state.weights[:, : self._projected] = current
+        if not np.array_equal(points, state.points[:, : state.order]):
+            self._restart_past()
+
+    def _restart_past(self) -> None:
+        """The function before the last step is the current one."""
+        state, outputs = self._state, self._outputs
+        state.status[0]["ghosts"] = 0
+        if self.tracking == "momentum":
+            current = state.weights[: state.order, :outputs] * state.status[0]["scale"]
+            state.weights[: state.order, -outputs:] = current
+
+    def _shrink(self, limit: int) -> None:
+        if self._state.extent > limit:
+            self._restart_past()
+        super()._shrink(limit)
+
+    def _drop_points(self, most: int) -> None:
+        with self._compressible() as state:
+            prune_block(state, self._outputs, 0.0, 0.0, most, GREEDY, BLOCK)
+
+    def _watch(self) -> None:
+        with self._compressible() as state:
+            komp.watch(state, self.kernel_, self._outputs)
+
+    def _foretell(self, rows: Rows, targets: Any, weights: Any) -> NDArray[np.float64]:
+        waiting = 0 if self._pending is None else len(self._pending[1])
+        if waiting >= self.batch_size or (weights is not None and not (weights != 0.0).all()):
+            return super()._foretell(rows, targets, weights)
+        count = len(targets)
+        first = min(-waiting % self.batch_size, count)
+        whole = first + (count - first) // self.batch_size * self.batch_size
+        out = np.zeros((count, self._outputs))
+        for begin, end in ((0, first), (first, whole), (whole, count)):
+            if begin == end:
+                continue
+            part = slice_rows(rows, begin, end)
+            if begin == first and end == whole:  # whole batches: the compiled pass says it
+                self._foretold = out[begin:end]
+            else:
+                out[begin:end] = self._values(part)
+            try:
+                chosen = None if weights is None else weights[begin:end]
+                self._learn(part, targets[begin:end], chosen)
+            finally:
+                self._foretold = None
+        return out
+
+    @property
+    def tracker_(self) -> Any:
+        """The tracked inner expectation."""
+        return float(self._fitted().status[0]["tracker"])
+
+
+class _COLK(_Paired):
+    """The parameters and the step that classification and regression share."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **_Paired._parameter_constraints,
+        "risk": [StrOptions(set(_RISKS))],
+        "risk_weight": [Interval(Real, 0.0, None, closed="left")],
+        "order": [Interval(Integral, 2, 8, closed="both")],
+        "level": [Interval(Real, 0.0, 1.0, closed="neither")],
+        "clip": [Interval(Real, 0.0, None, closed="neither"), None],
+    }
+
+    def _settings(self, outputs: int, most: int) -> tuple[Any, ...]:
+        kind, by_order = _RISKS[self.risk]
+        order = int(self.order) if by_order else 2
+        weight = float(self.risk_weight)
+        return (
+            *super()._settings(outputs, most),
+            kind, weight, order, float(self.level),
+            largest_deviation(weight, order, self.clip if kind != CVAR else None),
+            MOMENTUM if self.tracking == "momentum" else AVERAGE, float(self.beta),
+        )  # fmt: skip
+
+    def _batch_pass(self) -> Callable[..., tuple[int, int]]:
+        room = _NO_ROOM if self._foretold is None else self._foretold
+        return partial(_with_room, room)
+
+    def _overflow_cure(self) -> str:
+        return (
+            f"the step size eta0={self.eta0} is too large for this kernel, these targets and "
+            f"this risk. Choose a smaller eta0, risk_weight={self.risk_weight} or "
+            f"clip={self.clip}, scale the data and the target, or use a loss with a bounded "
+            "derivative such as 'huber'."
+        )
+
+    @property
+    def threshold_(self) -> float:
+        """The tracked ``level`` quantile of the loss."""
+        return float(self._fitted().status[0]["threshold"])
+
+
+def _with_room(room: NDArray[np.float64], *arguments: Any) -> tuple[int, int]:
+    reason, done = pair_pass(*arguments, room)
+    return reason, done
+
+
+def largest_deviation(weight: float, order: int, clip: float | None) -> float:
+    """The deviation d at which weight * sum_{p=2..order} p d^(p - 1) reaches ``clip``."""
+    if clip is None or weight == 0.0:
+        return np.inf
+    low, high = 0.0, min(clip / (2.0 * weight), 1e70)
+    for _ in range(100):
+        middle = 0.5 * (low + high)
+        reached = weight * sum(p * middle ** (p - 1) for p in range(2, order + 1))
+        low, high = (low, middle) if reached > clip else (middle, high)
+    return float(low)
+
+
+class COLKClassifier(_COLK, KernelClassifier):
+    __doc__ = f"""Risk-sensitive nonlinear classification of a stream, in bounded memory.
+
+    Parameters
+    ----------
+    loss : str or Loss, default="hinge"
+        As in :class:`POLKClassifier`. The risk is that of this loss's distribution.
+    {_PARAMETERS.format(risk_weight=1.0)}
+    {_SHARED.format(eta0=0.5, parsimony=0.1)}
+
+    Attributes
+    ----------
+    classes_ : array
+        The labels seen so far, sorted.
+    {_ATTRIBUTES}
+
+    See Also
+    --------
+    COLKRegressor : the same for numbers.
+    POLKClassifier : the mean loss alone.
+
+    Notes
+    -----
+    {_NOTES.strip()}
+
+    Examples
+    --------
+    >>> from kernelstream import COLKClassifier, make_multidist
+    >>> X, y, X_test, y_test = make_multidist(5000, n_test=2500, random_state=1)
+    >>> model = COLKClassifier(risk="cvar", level=0.9)
+    >>> for start in range(0, 5000, 500):  # the stream arrives in pieces
+    ...     model = model.partial_fit(X[start : start + 500], y[start : start + 500])
+    >>> bool(model.score(X_test, y_test) > 0.96)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **_COLK._parameter_constraints,
+        "loss": [StrOptions(set(CLASSIFICATION_LOSSES)), Loss],
+    }
+
+    def __init__(
+        self,
+        loss: str | Loss = "hinge",
+        *,
+        risk: str = "variance",
+        risk_weight: float = 1.0,
+        order: int = 4,
+        level: float = 0.9,
+        tracking: str = "momentum",
+        beta: float = 0.05,
+        clip: float | None = 4.0,
+        kernel: str | Kernel = "rbf",
+        gamma: float | str = "auto",
+        degree: int = 3,
+        coef0: float = 1.0,
+        alpha: float = 1e-6,
+        learning_rate: str = "constant",
+        eta0: float = 0.5,
+        parsimony: float | str = 0.1,
+        epsilon: float | None = None,
+        max_points: int | None = 1000,
+        max_bytes: int | None = None,
+        batch_size: int = 2,
+        average: bool | int = False,
+        projection: str = "greedy",
+        n_epochs: int = 5,
+        shuffle: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.loss = loss
+        self.risk = risk
+        self.risk_weight = risk_weight
+        self.order = order
+        self.level = level
+        self.tracking = tracking
+        self.beta = beta
+        self.clip = clip
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.alpha = alpha
+        self.learning_rate = learning_rate
+        self.eta0 = eta0
+        self.parsimony = parsimony
+        self.epsilon = epsilon
+        self.max_points = max_points
+        self.max_bytes = max_bytes
+        self.batch_size = batch_size
+        self.average = average
+        self.projection = projection
+        self.n_epochs = n_epochs
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+
+class COLKRegressor(_COLK, KernelRegressor):
+    __doc__ = f"""Risk-sensitive nonlinear regression on a stream, in bounded memory.
+
+    Parameters
+    ----------
+    loss : str or Loss, default="squared_error"
+        As in :class:`POLKRegressor`; ``squared_error`` is (f - y)^2 / 2, half the paper's.
+        Standardise the target: steps, budgets and the risk weight are in its units.
+    {_PARAMETERS.format(risk_weight=1.0)}
+    {_SHARED.format(eta0=0.2, parsimony=0.02)}
+
+    Attributes
+    ----------
+    {_ATTRIBUTES}
+
+    See Also
+    --------
+    COLKClassifier : the same for classes.
+    POLKRegressor : the mean loss alone.
+
+    Notes
+    -----
+    {_NOTES.strip()}
+
+    Examples
+    --------
+    Three in ten samples come with a large error upwards. The risk-neutral model is right on
+    average; the risk-sensitive one gives some of that away for fewer large losses:
+
+    >>> import numpy as np
+    >>> from kernelstream import COLKRegressor
+    >>> random = np.random.default_rng(0)
+    >>> X = random.uniform(-1.0, 1.0, (20000, 1))
+    >>> y = np.sin(3.0 * X[:, 0]) + 2.0 * (random.random(20000) < 0.3)
+    >>> def losses(model):
+    ...     return 0.5 * (model.partial_fit(X, y).predict(X) - y) ** 2
+    >>> neutral = losses(COLKRegressor(risk_weight=0.0, gamma=5.0))
+    >>> averse = losses(COLKRegressor(risk="variance", risk_weight=1.0, gamma=5.0))
+    >>> bool(averse.var() < 0.5 * neutral.var()), bool(averse.mean() > neutral.mean())
+    (True, True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **_COLK._parameter_constraints,
+        "loss": [StrOptions(set(REGRESSION_LOSSES)), Loss],
+    }
+
+    def __init__(
+        self,
+        loss: str | Loss = "squared_error",
+        *,
+        risk: str = "variance",
+        risk_weight: float = 1.0,
+        order: int = 4,
+        level: float = 0.9,
+        tracking: str = "momentum",
+        beta: float = 0.05,
+        clip: float | None = 4.0,
+        kernel: str | Kernel = "rbf",
+        gamma: float | str = "auto",
+        degree: int = 3,
+        coef0: float = 1.0,
+        alpha: float = 1e-6,
+        learning_rate: str = "constant",
+        eta0: float = 0.2,
+        parsimony: float | str = 0.02,
+        epsilon: float | None = None,
+        max_points: int | None = 1000,
+        max_bytes: int | None = None,
+        batch_size: int = 2,
+        average: bool | int = False,
+        projection: str = "greedy",
+        n_epochs: int = 5,
+        shuffle: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.loss = loss
+        self.risk = risk
+        self.risk_weight = risk_weight
+        self.order = order
+        self.level = level
+        self.tracking = tracking
+        self.beta = beta
+        self.clip = clip
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.alpha = alpha
+        self.learning_rate = learning_rate
+        self.eta0 = eta0
+        self.parsimony = parsimony
+        self.epsilon = epsilon
+        self.max_points = max_points
+        self.max_bytes = max_bytes
+        self.batch_size = batch_size
+        self.average = average
+        self.projection = projection
+        self.n_epochs = n_epochs
+        self.shuffle = shuffle
+        self.random_state = random_state

@@ -1,0 +1,323 @@
+"""The open core of COLK: a nested expectation of the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from numbers import Integral
+from typing import Any, ClassVar, NoReturn
+
+import numba
+import numpy as np
+from numba.extending import is_jitted
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval
+
+from kernelstream.core.colk import advance, evaluate_batch, partner, tracking_rate
+from kernelstream.core.kernel import Program, Rows
+from kernelstream.core.passes import DIVERGED, DONE, FULL, PROBE
+from kernelstream.core.polk import PROBE_EVERY, Settings
+from kernelstream.core.state import State
+from kernelstream.kernels import Kernel
+from kernelstream.models._regressor import KernelRegressor
+from kernelstream.models.colk import _SHARED, _TRACKING, _Paired
+
+
+class CompositionalLearner(_Paired, KernelRegressor):
+    __doc__ = f"""Minimise a function of an expectation, E[ outer(f(x), E[ inner(f(x')) ]) ], online.
+
+    The outer function may depend on f at its own sample, too: a risk does. Functions compiled
+    with ``numba.njit`` give a compiled pass; plain Python functions are called sample by sample
+    from a loop in Python, which is slower and gives the same model.
+
+    Parameters
+    ----------
+    inner : callable
+        ``inner(value, x, y)``: h at f(x) = value, for the features x (1-D array) and the target
+        y of a sample: a number, or ``n_tracked`` numbers.
+    inner_derivative : callable
+        ``inner_derivative(value, x, y)``: its derivative in value.
+    outer_derivative : callable
+        ``outer_derivative(value, tracked, x, y)``: the derivatives of the outer function in
+        value and in what is tracked, as a pair. The second is a number, or ``n_tracked`` numbers.
+    n_tracked : int, optional
+        How many numbers ``inner`` returns, as an array or a tuple; ``tracked`` is then an array
+        of them. Without it all these are plain numbers.
+    {_TRACKING}
+    {_SHARED.format(eta0=0.2, parsimony=0.02)}
+
+    Attributes
+    ----------
+    tracker_ : float or (n_tracked,) array
+        The estimate g of E[ inner(f(x)) ].
+    dictionary_, dual_coef_, model_order_, n_seen_, nbytes_, error_spent_, n_forced_, residual_, \
+expansion_, kernel_
+        As in :class:`COLKRegressor`.
+
+    See Also
+    --------
+    COLKRegressor : mean plus risk of a loss, ready to use.
+
+    Notes
+    -----
+    With a pair of samples, g tracking h at x' by (19) or (20), the step is [1]_
+
+        f~ = (1 - eta alpha) f - eta (outer_1(f(x), g) k(x, .) + <outer_2(f(x), g), h'(f(x'))> k(x', .)),
+
+    averaged over both roles of the pair, then KOMP. (24) is the case without the first term. How
+    the function before the last step is kept, which (20) needs, is told in
+    :class:`COLKRegressor`. Nothing is clipped: that is the functions' own business; a step that
+    is not finite is refused. Functions cannot be written to a model file: save ``expansion_``, or
+    pickle the model.
+
+    References
+    ----------
+    .. [1] A. S. Bedi, A. Koppel, K. Rajawat, P. Sanyal, "Nonparametric compositional stochastic
+       optimization for risk-sensitive kernel learning", IEEE Trans. Signal Processing (2021).
+
+    Examples
+    --------
+    The mean of a loss plus its variance, E[l + w (l - E[l])^2]:
+
+    >>> import numpy as np
+    >>> from kernelstream import COLKRegressor, CompositionalLearner
+    >>> def loss(value, x, y):
+    ...     return 0.5 * (value - y) ** 2
+    >>> def slope(value, x, y):
+    ...     return value - y
+    >>> def outer(value, mean, x, y):
+    ...     excess = 0.5 * (value - y) ** 2 - mean
+    ...     return (1.0 + 2.0 * excess) * (value - y), -2.0 * excess
+    >>> random = np.random.default_rng(0)
+    >>> X = random.uniform(-1.0, 1.0, (1000, 1))
+    >>> y = np.sin(3.0 * X[:, 0]) + 0.3 * random.normal(size=1000)
+    >>> model = CompositionalLearner(loss, slope, outer).partial_fit(X, y)
+    >>> ready = COLKRegressor(risk="variance", risk_weight=1.0, clip=None).partial_fit(X, y)
+    >>> bool(np.allclose(model.predict(X), ready.predict(X)))
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **{
+            name: rule
+            for name, rule in _Paired._parameter_constraints.items()
+            if name not in ("loss", "max_bytes")
+        },
+        "inner": [callable],
+        "inner_derivative": [callable],
+        "outer_derivative": [callable],
+        "n_tracked": [Interval(Integral, 1, 10_000, closed="both"), None],
+    }
+
+    _lasting = (
+        *(name for name in _Paired._lasting if name != "loss"),
+        "inner",
+        "inner_derivative",
+        "outer_derivative",
+        "n_tracked",
+    )
+
+    loss = "squared_error"  # what other regressors ask for: the functions take its place
+    max_bytes = None
+    _tracked: NDArray[np.float64]
+
+    def __init__(
+        self,
+        inner: Callable[..., Any],
+        inner_derivative: Callable[..., Any],
+        outer_derivative: Callable[..., Any],
+        *,
+        n_tracked: int | None = None,
+        tracking: str = "momentum",
+        beta: float = 0.05,
+        kernel: str | Kernel = "rbf",
+        gamma: float | str = "auto",
+        degree: int = 3,
+        coef0: float = 1.0,
+        alpha: float = 1e-6,
+        learning_rate: str = "constant",
+        eta0: float = 0.2,
+        parsimony: float | str = 0.02,
+        epsilon: float | None = None,
+        max_points: int | None = 1000,
+        batch_size: int = 2,
+        average: bool | int = False,
+        projection: str = "greedy",
+        n_epochs: int = 5,
+        shuffle: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.inner = inner
+        self.inner_derivative = inner_derivative
+        self.outer_derivative = outer_derivative
+        self.n_tracked = n_tracked
+        self.tracking = tracking
+        self.beta = beta
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.alpha = alpha
+        self.learning_rate = learning_rate
+        self.eta0 = eta0
+        self.parsimony = parsimony
+        self.epsilon = epsilon
+        self.max_points = max_points
+        self.batch_size = batch_size
+        self.average = average
+        self.projection = projection
+        self.n_epochs = n_epochs
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    @property
+    def tracker_(self) -> Any:
+        """The estimate of the inner expectation."""
+        self._fitted()
+        return float(self._tracked[0]) if self.n_tracked is None else self._tracked.copy()
+
+    @property
+    def nbytes_(self) -> int:
+        """Bytes held by the model, spare capacity and unfinished batch included."""
+        return super().nbytes_ + self._tracked.nbytes
+
+    def save(self, path: Any) -> NoReturn:
+        """Refused: a model file is data, and functions are not."""
+        raise TypeError(
+            "CompositionalLearner cannot be saved: its functions are code, and model files hold "
+            "data only. Save model.expansion_, or pickle the model"
+        )
+
+    def _extra_header(self) -> dict[str, Any]:
+        return {"tracked": self._tracked.tolist()}
+
+    def _start(self, X: Any, rows: Rows) -> None:
+        super()._start(X, rows)
+        self._tracked = np.zeros(self.n_tracked or 1)
+
+    def _overflow_cure(self) -> str:
+        return (
+            f"a function given to CompositionalLearner is not finite there, or the step size "
+            f"eta0={self.eta0} is too large for it. Choose a smaller eta0, or bound its "
+            "derivatives."
+        )
+
+    def _batch_pass(self) -> Callable[..., tuple[int, int]]:
+        functions = self.inner, self.inner_derivative, self.outer_derivative
+        learn = make_pass(*functions, self.n_tracked is None)
+
+        def compositional_pass(*given: Any) -> tuple[int, int]:
+            state, settings = State(*given[:8]), Settings(*given[8:22])
+            weights = state.weights
+            current, past = (
+                np.ascontiguousarray(part)
+                for part in np.split(weights, [self._projected], axis=1)
+            )
+            room = np.empty((0, 1)) if self._foretold is None else self._foretold
+            reason, done = learn(
+                state._replace(weights=current), past, settings, Program(*given[22:28]),
+                Rows(*given[28:33]), *given[33:], room, float(self.beta), self._tracked,
+            )  # fmt: skip
+            weights[:, : self._projected] = current
+            weights[:, self._projected :] = past
+            return reason, done
+
+        return compositional_pass
+
+
+@lru_cache(maxsize=64)
+def make_pass(
+    inner: Callable[..., Any],
+    inner_derivative: Callable[..., Any],
+    outer_derivative: Callable[..., Any],
+    scalar: bool,
+) -> Callable[..., tuple[int, int]]:
+    """A pass for these functions: compiled if all of them are, else the same code in Python."""
+    jitted = all(is_jitted(function) for function in (inner, inner_derivative, outer_derivative))
+    compile_or_not = numba.njit(nogil=True) if jitted else lambda function: function
+
+    if scalar:
+
+        @compile_or_not  # type: ignore[untyped-decorator]
+        def put(number: Any, out: Any) -> None:
+            out[0] = number
+
+        @compile_or_not  # type: ignore[untyped-decorator]
+        def seen(tracked: Any) -> Any:
+            return tracked[0]
+
+    else:
+
+        @compile_or_not  # type: ignore[untyped-decorator]
+        def put(numbers: Any, out: Any) -> None:
+            for k in range(out.shape[0]):
+                out[k] = numbers[k]
+
+        @compile_or_not  # type: ignore[untyped-decorator]
+        def seen(tracked: Any) -> Any:
+            return tracked
+
+    @compile_or_not  # type: ignore[untyped-decorator]
+    def sample(rows: Any, i: Any, x: Any) -> None:
+        if rows.sparse:
+            x[:] = 0.0
+            for q in range(rows.indptr[i], rows.indptr[i + 1]):
+                x[rows.indices[q]] = rows.data[q]
+        else:
+            x[:] = rows.dense[i]
+
+    @compile_or_not  # type: ignore[untyped-decorator]
+    def learn(
+        state: Any, past: Any, settings: Any, program: Any, rows: Any, targets: Any,
+        sample_weights: Any, first: Any, predictions: Any, beta: Any, tracked: Any,
+    ) -> tuple[int, int]:  # fmt: skip
+        status = state.status[0]
+        i = first
+        while i < targets.shape[0]:
+            count = min(settings.batch, targets.shape[0] - i)
+            if status.order + count > state.diagonal.shape[0]:
+                return FULL, i
+            if status.changes >= PROBE_EVERY:
+                return PROBE, i
+            values, norms, f, earlier = evaluate_batch(state, past, program, rows, i, count)
+            if predictions.shape[0] > 0:
+                for r in range(count):
+                    predictions[i + r, 0] = f[r, 0]
+                    if f.shape[1] > 1:  # averaged weights are held unscaled
+                        predictions[i + r, 0] = f[r, 1] / status.scale
+            rate = tracking_rate(beta, status.steps)
+            x = np.zeros((count, state.points.shape[0]))
+            trackers = np.zeros((count, tracked.shape[0]))  # after each sample alone
+            now, then = np.zeros(tracked.shape[0]), np.zeros(tracked.shape[0])
+            for r in range(count):
+                sample(rows, i + r, x[r])
+                put(inner(f[r, 0], x[r], targets[i + r]), now)
+                if past.shape[1] > 0:  # (20)
+                    put(inner(earlier[r, 0], x[r], targets[i + r]), then)
+                    trackers[r] = (1.0 - rate) * (tracked - then) + now
+                else:  # (19)
+                    trackers[r] = (1.0 - rate) * tracked + rate * now
+            # (24) with the outer function's own derivative, each sample in both roles
+            direction = np.zeros((count, 1))
+            for r in range(count):
+                other = partner(r, count)
+                in_value, in_tracked = outer_derivative(
+                    f[r, 0], seen(trackers[other]), x[r], targets[i + r]
+                )
+                put(in_tracked, then)
+                put(inner_derivative(f[other, 0], x[other], targets[i + other]), now)
+                direction[r, 0] += in_value
+                direction[other, 0] += (then * now).sum()
+            after = np.zeros(tracked.shape[0])
+            for r in range(count):
+                direction[r, 0] *= sample_weights[i + r]
+                after += trackers[r] / count
+            if not np.isfinite(after).all() or not advance(
+                state, past, settings, program, rows, i, count, values, norms, direction
+            ):
+                return DIVERGED, i
+            tracked[:] = after
+            i += count
+        return DONE, i
+
+    return learn  # type: ignore[no-any-return]
