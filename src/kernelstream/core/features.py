@@ -44,6 +44,10 @@ NOVELTY = 1e-8
 DEAD = 1e-12
 #: An orthonormal basis of which an update leaves less than this: M is computed from scratch.
 LEFT_OVER = 1e-2
+#: A stored sample without which less than this is left of a direction holds it alone ...
+ALONE = 1e-6
+#: ... and this many of them are passed over in the search for one to discard.
+MOST_SPARED = 8
 #: Least ridge, relative to the trace of M: rounding may make M indefinite by this much.
 FLOOR = 1e-14
 #: Changes of A between two computations of M from scratch.
@@ -455,11 +459,13 @@ def _store(state, rows, i, square, absolute, values, own):
 
 
 @inner
-def _least(state, settings):
-    """Which stored sample to discard; of equal ones the oldest."""
+def _least(state, settings, spared):
+    """Which stored sample to discard, none of the spared ones; of equal ones the oldest."""
     status = state.status[0]
     best, lowest = -1, 0.0
     for i in range(status.order):
+        if spared[i]:
+            continue
         cost = 0.0
         if settings.removal != FIFO:
             for j in range(status.rank):
@@ -683,28 +689,42 @@ def _move(state, settings, values, own, c, q, d, square, product, cross):
 
 
 @inner
-def _shrink(state, settings, before, cross, a, b):
+def _shrink(state, settings, before, cross, spared, trial, a, b):
     """Algorithm 5: discard one sample; M and L_new' L_old lose its row.
 
+    A sample that alone holds a direction of the subspace is spared, except from first in, first
+    out: the paper's rules look at the length of a row, and the direction would be lost for ever.
     ``before`` is A~ as it was before the update, or has no rows.
     """
     status = state.status[0]
-    rank = status.rank
-    for i in range(status.order):
+    rank, n = status.rank, status.order
+    for i in range(n):
         state.recency[i] *= settings.forgetting
-    i = _least(state, settings)
-    n = status.order
-    for j in range(rank):
-        a[j] = state.factor[i, j]
-        b[j] = 0.0
-    for k in range(n):
-        value = state.gram[i, k]
+        spared[i] = False
+    attempts = 0
+    while True:
+        i = _least(state, settings, spared)
         for j in range(rank):
-            b[j] += value * state.factor[k, j]
-    own = state.gram[i, i]
+            a[j] = state.factor[i, j]
+            b[j] = 0.0
+        for k in range(n):
+            value = state.gram[i, k]
+            for j in range(rank):
+                b[j] += value * state.factor[k, j]
+        own = state.gram[i, i]
+        for j in range(rank):
+            for k in range(rank):
+                trial[j, k] = state.inner[j, k] + own * a[j] * a[k] - a[j] * b[k] - b[j] * a[k]
+        attempts += 1
+        if not settings.orthonormal or settings.removal == FIFO or attempts > MOST_SPARED:
+            break
+        trace = _trace(state)
+        if inverse_factor(trial, rank, FLOOR * trace, state.root) > ALONE / rank * trace:
+            break
+        spared[i] = True
     for j in range(rank):
         for k in range(rank):
-            state.inner[j, k] += own * a[j] * a[k] - a[j] * b[k] - b[j] * a[k]
+            state.inner[j, k] = trial[j, k]
     if before.shape[0] > 0:  # L_old' phi_i
         for j in range(rank):
             b[j] = 0.0
@@ -795,6 +815,7 @@ def feature_pass(
     c, y, q, d = np.zeros(r), np.zeros(r), np.zeros(r), np.zeros(r)
     a, b = np.zeros(r), np.zeros(r)
     cross, old_inner, old_root = np.zeros((r, r)), np.zeros((r, r)), np.zeros((r, r))
+    spared, trial = np.zeros(capacity, np.bool_), np.zeros((r, r))
     remembering = outputs > 0 or align
     before = np.empty((capacity if remembering else 0, r))
     product = np.empty((2 * capacity if solver_code == NONPARAMETRIC else 0, r))
@@ -883,7 +904,7 @@ def feature_pass(
         record.updates += 0 if starting else 1
         discarding = record.order > most
         if discarding:
-            _shrink(state, settings, before, cross, a, b)
+            _shrink(state, settings, before, cross, spared, trial, a, b)
         exponent = record.exponent
         worn = _refactor(state, settings)
         if remembering and (discarding or not opens):
