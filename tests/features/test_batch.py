@@ -92,7 +92,7 @@ class TestAlgorithm:
         assert np.allclose(approximation, projected @ projected.T, atol=1e-3)
 
     def test_stops_when_nothing_is_gained(self):
-        X, model = fitted(tol=1e-3)
+        _, model = fitted(tol=1e-3)
         assert model.n_iter_ < 50
         assert len(model.objective_) == 2 * model.n_iter_
 
