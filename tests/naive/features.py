@@ -13,6 +13,9 @@ each feature. Errata of the paper, and what is done here:
   one is discarded, and that of the new sample too. ``degrade`` chooses.
 * 1/|q| and the term lambda/n as printed have no bound where q tends to 0: A then overflows.
   ``largest_step`` bounds the step by 1 / (|q|^2 + lambda/n), the gamma_n of Proposition 2.
+* (19) is a step with the matrix D_n = Phi Phi' (20). Proposition 3 therefore divides its steps
+  by n = tr K, the experiments take 1/n^2, and Algorithm 4 says nothing. ``matrix_step`` divides
+  the steps of (19), except 1/n^2, and their bound by the norm of K.
 * Z in Remark 4 has |S| rows while (37) learns r weights; (A' K A)^(1/2) q has the same inner
   products and r rows.
 """
@@ -164,7 +167,8 @@ def removed(rule, K, A, recency):
 def online(
     kernel, X, initial, regularisation=1e-3, solver="parametric", step="inverse", scale=1.0,
     budget=None, censoring=None, removal="greedy", forgetting=1.0, degrade="removal",
-    largest_step=False, basis="printed", first_number=None, censored_from="budget",
+    largest_step=False, matrix_step=False, basis="printed", first_number=None,
+    censored_from="budget",
 ):  # fmt: skip
     """Learn features from the rows of X; the first r of them are stored with A = ``initial``.
 
@@ -204,10 +208,13 @@ def online(
             continue
 
         mu, decay = step_size(step, n, q / s, scale), regularisation / n
-        if largest_step:
-            mu = min(mu, 1.0 / (float(q @ q) / s**2 + decay))
         K = np.block([[K, k[:, None]], [k[None], np.array([[own]])]])
         k, extended = np.append(k, own), np.vstack([A, np.zeros(r)])
+        norm = np.linalg.norm(K) if matrix_step and solver == "nonparametric" else 1.0
+        if step != "inverse_square":
+            mu /= norm
+        if largest_step:
+            mu = min(mu, 1.0 / (norm * (float(q @ q) / s**2 + decay)))
         if solver == "parametric":  # (16)
             A = extended - mu / s**2 * extended @ np.outer(q, q) - mu * decay * extended
             A[-1] = mu / s**2 * q

@@ -369,11 +369,8 @@ class _Run:
 
     def _admit(self, batch: Batch) -> tuple[Any, ...]:
         """Prepared rows, where they came from, and the columns that go through."""
-        if self.learning:
-            X = self.stream.admit(batch)
-        else:
-            X = self.stream.preparation.transform(batch)
-        return X, batch.lines, *(_plain(batch.columns[name]) for name in self.kept)
+        prepare = self.stream.admit if self.learning else self.stream.preparation.transform
+        return prepare(batch), batch.lines, *(_plain(batch.columns[name]) for name in self.kept)
 
     def _table(
         self, rows: tuple[Any, ...], first: int, end: int, display: _Display

@@ -54,9 +54,11 @@ class RiseDetector:
     """
 
     def __init__(self, short: int = 100, long: int = 1000, deviations: float = 1.0) -> None:
-        for name, value in (("short", short), ("long", long)):
-            if not 2 <= value <= 1_000_000:
-                raise ValueError(f"{name} must be between 2 and 1,000,000, got {value!r}")
+        if not 2 <= short <= long <= 1_000_000:
+            raise ValueError(
+                f"short and long must be from 2 to 1,000,000, and long not below short, got "
+                f"{short!r} and {long!r}"
+            )
         if not 0.0 < deviations < math.inf:
             raise ValueError(f"deviations must be a number > 0, got {deviations!r}")
         self.short = int(short)
