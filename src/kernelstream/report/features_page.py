@@ -103,7 +103,7 @@ def write_features_report(
             ],
             from_zero="xy",
             marks=[float(change.sample) for change in changes],
-            mark_label="change noticed at sample",
+            mark_label="change noticed",
         ),
         rule=(
             f"A change is noticed when the mean of the last {detector.short:,} fit errors is "
