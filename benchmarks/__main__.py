@@ -2,7 +2,18 @@
 
 import argparse
 
-from benchmarks import accuracy, avm, avm_cells, avm_tables, comparison, kill, speed, tool, tradeoff
+from benchmarks import (
+    accuracy,
+    avm,
+    avm_cells,
+    avm_tables,
+    comparison,
+    features,
+    kill,
+    speed,
+    tool,
+    tradeoff,
+)
 
 BENCHMARKS = {
     "comparison": comparison.main,
@@ -19,6 +30,12 @@ BENCHMARKS = {
     "avm-tables": avm_tables.main,
     "avm-theorem15": avm.theorem_15,
     "tradeoff": tradeoff.main,
+    "features-spheres": features.spheres,
+    "features-tracking": features.tracking,
+    "features-proposition4": features.proposition4,
+    "features-online": features.online,
+    "features-memory": features.memory,
+    "features-drift": features.drift,
     "tool": tool.tool,
     "kill": kill.main,
 }

@@ -70,15 +70,14 @@ def blobs(n, p=3, seed=1):
 
 
 def twin_of(X, chosen, kernel="gaussian", **options):
-    names = [("greedy", "exact", "recency", "fifo")[chosen.removal]]
     step = ("inverse", "inverse_square", "tracking", "tracking_square")[chosen.step]
     return naive.online(
         KERNELS[kernel][1], X, np.eye(R), regularisation=chosen.regularisation,
         solver=("parametric", "nonparametric")[chosen.solver], step=step,
         scale=chosen.pace if step.startswith("inverse") else 1.0,
-        budget=None if chosen.most == core.UNLIMITED else chosen.most, removal=names[0],
+        budget=None if chosen.most == core.UNLIMITED else chosen.most, removal=("greedy", "exact", "recency", "fifo")[chosen.removal],
         forgetting=chosen.forgetting, basis="orthonormal" if chosen.orthonormal else "printed",
-        **{"largest_step": True, **options},
+        largest_step=True, matrix_step=True, **options,
     )  # fmt: skip
 
 
@@ -98,11 +97,8 @@ def assert_same(state, said, twin, kernel="gaussian", tolerance=1e-9):
 CASES = [
     (basis, solver, step, budget, removal)
     for basis in ("orthonormal", "printed")
-    for solver, steps in (
-        ("parametric", ("inverse", "inverse_square", "tracking", "tracking_square")),
-        ("nonparametric", ("inverse_square",)),
-    )
-    for step in steps
+    for solver in ("parametric", "nonparametric")
+    for step in ("inverse", "inverse_square", "tracking", "tracking_square")
     for budget, removals in ((None, ("greedy",)), (9, ("greedy", "exact", "recency", "fifo")))
     for removal in removals
     # Where steps vanish, first in, first out leaves differences of nothing.
@@ -122,35 +118,6 @@ def test_twin(basis, solver, step, budget, removal, sparse):
     state, said = learn(X, chosen, sparse=sparse)
     loose = removal == "fifo" or step == "tracking_square"
     assert_same(state, said, twin_of(X, chosen), tolerance=1e-6 if loose else 1e-9)
-
-
-@pytest.mark.parametrize("step", ["inverse", "tracking"])
-@pytest.mark.parametrize("budget", [None, 9])
-def test_nonparametric_steps_are_divided_by_the_norm_of_the_kernel_matrix(
-    step, budget, monkeypatch
-):
-    """The step that the twin takes is given to it; the rest of (19) is its own."""
-    X, chosen = blobs(30), settings(solver="nonparametric", step=step, budget=budget, pace=3.0)
-    state, said = learn(X, chosen)
-    K = kernels.matrix(KERNELS["gaussian"][1], X, X)
-    stored = list(range(R))
-    twin = None
-    for last in range(R, len(X)):  # which samples are stored decides the norm
-        norms = getattr(test_nonparametric_steps_are_divided_by_the_norm_of_the_kernel_matrix, "n")
-        norms[last + 1] = np.linalg.norm(K[np.ix_([*stored, last], [*stored, last])])
-
-        def divided(rule, n, q, scale, norms=norms):
-            length = np.linalg.norm(q)
-            mu = scale / n if rule == "inverse" else 1.0 / length
-            return min(mu, 1.0 / (length**2 + 1e-3 / n)) / norms[n]
-
-        monkeypatch.setattr(naive, "step_size", divided)
-        twin = twin_of(X[: last + 1], chosen, largest_step=False)
-        stored = twin.stored
-    assert_same(state, said, twin)
-
-
-test_nonparametric_steps_are_divided_by_the_norm_of_the_kernel_matrix.n = {}
 
 
 @pytest.mark.parametrize("kernel", ["laplacian", "matern52", "polynomial", "scaled sum"])

@@ -7,6 +7,7 @@ from kernelstream.streams.errors import StreamError
 from kernelstream.streams.market import make_drifting_market
 from kernelstream.streams.opening import open_stream
 from kernelstream.streams.synthetic import make_multidist, make_regression_outliers
+from kernelstream.streams.synthetic_manifolds import make_spheres, make_turning_ellipsoid
 
 __all__ = [
     "BadRows",
@@ -21,5 +22,7 @@ __all__ = [
     "make_drifting_market",
     "make_multidist",
     "make_regression_outliers",
+    "make_spheres",
+    "make_turning_ellipsoid",
     "open_stream",
 ]
