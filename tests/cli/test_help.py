@@ -43,7 +43,7 @@ def test_the_examples_run_in_order(tool, tmp_path, monkeypatch):
     files = {path.name for path in tmp_path.iterdir()}
     assert files == {
         "market.csv", "market.parquet", "model.ks", "report.html", "predictions.csv", "small.ks",
-        "merged.ks", "demo-output", "delta.png",
+        "merged.ks", "demo-output", "delta.png", "features.parquet", "features.html",
     }  # fmt: skip
     assert len(list((tmp_path / "demo-output").iterdir())) == 6
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from kernelstream._version import __version__
-from kernelstream.cli import data, demo, diameter, learn, model, predict
+from kernelstream.cli import data, demo, diameter, features, learn, model, predict
 from kernelstream.cli.errors import UserError, describe, print_json
 from kernelstream.errors import DivergenceError, IllConditionedError
 from kernelstream.storage import ModelFileError
@@ -34,6 +34,8 @@ EXAMPLES = {
     "datasets convert": "kernelstream datasets convert market.csv --out market.parquet",
     "learn": f"{_LEARN} --out model.ks --report report.html",
     "diameter": "kernelstream diameter market.csv --target direction --rows 5000 --out delta.png",
+    "features": "kernelstream features market.csv --target direction --out features.parquet "
+    "--report features.html",
     "predict": "kernelstream predict model.ks market.csv --out predictions.csv",
     "evaluate": "kernelstream evaluate model.ks market.parquet --metrics accuracy,kappa",
     "inspect": "kernelstream inspect model.ks --points 5",
@@ -49,6 +51,7 @@ def _epilog(name: str) -> str:
 
 app.command("learn", epilog=_epilog("learn"))(learn.learn)
 app.command("diameter", epilog=_epilog("diameter"))(diameter.diameter)
+app.command("features", epilog=_epilog("features"))(features.features)
 app.command("predict", epilog=_epilog("predict"))(predict.predict)
 app.command("evaluate", epilog=_epilog("evaluate"))(predict.evaluate)
 app.command("inspect", epilog=_epilog("inspect"))(model.inspect)

@@ -22,6 +22,7 @@ from kernelstream.streams import (
 )
 from kernelstream.streams.batch import Batch, Text, slice_rows
 from kernelstream.streams.synthetic import multidist_blocks, regression_outliers_blocks
+from kernelstream.streams.synthetic_manifolds import spheres_blocks, turning_ellipsoid_blocks
 
 #: Rows converted at a time.
 _ROWS = 16_384
@@ -41,6 +42,16 @@ def _outliers(rows: int, seed: int) -> Tables:
         yield {"x": X[:, 0], "y": y}
 
 
+def _spheres(rows: int, seed: int) -> Tables:
+    for X, y in spheres_blocks(rows, random_state=seed):
+        yield {"x1": X[:, 0], "x2": X[:, 1], "x3": X[:, 2], "label": y}
+
+
+def _ellipsoid(rows: int, seed: int) -> Tables:
+    for X, y in turning_ellipsoid_blocks(rows, random_state=seed):
+        yield {"x1": X[:, 0], "x2": X[:, 1], "x3": X[:, 2], "turned": y}
+
+
 def _market(rows: int, seed: int) -> Tables:
     yield make_drifting_market(rows, random_state=seed)  # its rule changes halfway: made as a whole
 
@@ -48,6 +59,8 @@ def _market(rows: int, seed: int) -> Tables:
 GENERATORS: dict[str, tuple[Callable[[int, int], Tables], str, str]] = {
     "multidist": (_multidist, "label", "five classes, mixtures of Gaussians in the plane (POLK)"),
     "outliers": (_outliers, "y", "a curve with noise and outliers (COLK)"),
+    "spheres": (_spheres, "label", "two noisy spheres, one inside the other (OK-FEB)"),
+    "ellipsoid": (_ellipsoid, "turned", "an ellipsoid that turns every 1000 rows (OK-FEB)"),
     "market": (_market, "direction", "a drifting electricity market: dates, categories, gaps"),
 }
 
@@ -79,7 +92,7 @@ def generate(
         raise UserError(f"no generator {name!r}", f"use one of: {', '.join(GENERATORS)}")
     if out != "-":
         check_outputs({"--out": Path(out)})
-    _write_table(out, GENERATORS[name][0](rows, seed), GENERATORS[name][1])
+    write_table(out, GENERATORS[name][0](rows, seed), GENERATORS[name][1])
 
 
 def convert(
@@ -101,7 +114,7 @@ def convert(
         if out.endswith((".libsvm", ".svm")):
             _write_libsvm(out, rows, target)
         else:
-            _write_table(out, (table for batch in rows for table in _tables(batch)), target)
+            write_table(out, (table for batch in rows for table in _tables(batch)), target)
 
 
 def _tables(batch: Batch) -> Tables:
@@ -124,7 +137,7 @@ def _tables(batch: Batch) -> Tables:
         yield columns
 
 
-def _write_table(out: str, tables: Tables, target: str) -> None:
+def write_table(out: str, tables: Tables, target: str) -> None:
     """Write columns batch by batch; the suffix chooses the format."""
     import pyarrow as pa
     import pyarrow.csv

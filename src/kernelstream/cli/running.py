@@ -309,7 +309,7 @@ def _open(
 ) -> Source:
     """The stream of a plan, with the columns of an earlier part of it or of a similar model."""
     width = plan.n_features
-    schema = schema or _given_kinds(plan.columns)
+    schema = schema or given_kinds(plan.columns)
     if like is not None:
         schema = like.preparation.schema
         width = width or like.preparation.matrix_width
@@ -329,7 +329,7 @@ def _open(
     )
 
 
-def _given_kinds(columns: list[str]) -> dict[str, str]:
+def given_kinds(columns: list[str]) -> dict[str, str]:
     kinds = {}
     for text in columns:
         name, _, kind = text.rpartition("=")

@@ -7,6 +7,7 @@ from kernelstream.evaluation.coverage_studies import (
     candidate_deltas,
     diameter_curve,
 )
+from kernelstream.evaluation.fit_errors import Change, FitTrace, RiseDetector
 from kernelstream.evaluation.metrics import METRICS, ClassMetrics, NumberMetrics
 from kernelstream.evaluation.plots import plot_decision_surface, plot_fit, plot_value_surface
 from kernelstream.evaluation.prequential import Prequential, prequential
@@ -15,11 +16,14 @@ from kernelstream.evaluation.trace import Trace
 
 __all__ = [
     "METRICS",
+    "Change",
     "ClassMetrics",
     "DiameterCurve",
     "LossDistribution",
+    "FitTrace",
     "NumberMetrics",
     "Prequential",
+    "RiseDetector",
     "SamplingSurface",
     "Trace",
     "beta_rho_surface",

@@ -71,6 +71,7 @@ class Chart:
     lines: Sequence[Line] = ()
     dots: Sequence[Dot] = ()
     keys: Sequence[Key] = ()
+    marks: Sequence[Tick] = ()  # lines across the frame, at places of the x axis
     scale: tuple[str, Sequence[str], str] | None = None  # lowest label, colours, highest label
     inside: str = ""  # a drawing as large as the frame, without any text from outside
     grid: str = "y"  # the axes whose ticks run through the frame as lines
@@ -99,9 +100,13 @@ def line_chart(
     x_label: str = "samples",
     y_format: Format | None = None,
     from_zero: str = "",
+    marks: Sequence[float] = (),
+    mark_label: str = "",
     note: str = "",
 ) -> Chart:
     """Lines over a common x axis; ``from_zero`` names axes that begin at 0 if they can.
+
+    ``marks`` are places on the x axis to be seen, ``mark_label`` says what they are.
 
     Series without any finite value are left out. The y axis spans what is usual: a few wild
     values leave the frame rather than flatten the rest, and the chart's note says so.
@@ -131,6 +136,7 @@ def line_chart(
     if "y" in from_zero and low >= 0.0:
         y_range = 0.0, _widen(0.0, high, 0.05)[1]
     y_ticks = axis_ticks(*y_range, 4, y_format or compact, down=True)
+    keys = [Key(one.label, one.style) for one in series] if len(series) > 1 or len(marks) else []
     return Chart(
         title=title,
         description=_describe(title, x_label, series, y_format or compact),
@@ -140,7 +146,15 @@ def line_chart(
         lines=[
             Line(one.label, one.style, _path(x, one.values, x_range, y_range)) for one in series
         ],
-        keys=[Key(one.label, one.style) for one in series] if len(series) > 1 else [],
+        keys=[*keys, Key(mark_label, "mark")] if len(marks) else keys,
+        marks=[
+            Tick(
+                round(100.0 * (mark - x_range[0]) / (x_range[1] - x_range[0]), 3),
+                f"{mark_label}: {mark:,.0f}",
+            )
+            for mark in marks
+            if x_range[0] <= mark <= x_range[1]
+        ],
         note=" ".join([note, "A few values lie beyond the frame."] if cut else [note]).strip(),
     )
 

@@ -92,7 +92,7 @@ def write_report(
     ...     "<h1>Five classes</h1>" in file.read_text()
     True
     """
-    template = _template()
+    template = _template(TEMPLATE)
     names = _feature_names(model, feature_names)
     record = told.Progress(trace.to_columns(), of_classes=hasattr(model, "classes_"))
     quality, cost = told.cards(record, model)
@@ -122,7 +122,7 @@ def write_report(
     replace_file(path, page.encode("utf-8", "replace"))
 
 
-def _template() -> Any:
+def _template(name: str) -> Any:
     try:
         import matplotlib  # noqa: F401  (the picture needs it: say so before any work is done)
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -138,7 +138,7 @@ def _template() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template(TEMPLATE)
+    return environment.get_template(name)
 
 
 def _feature_names(model: Any, names: Sequence[str] | None) -> list[str]:

@@ -8,6 +8,7 @@ from kernelstream.streams.market import make_drifting_market
 from kernelstream.streams.opening import open_stream
 from kernelstream.streams.synthetic import make_multidist, make_regression_outliers
 from kernelstream.streams.transitions import Transitions, transitions
+from kernelstream.streams.synthetic_manifolds import make_spheres, make_turning_ellipsoid
 
 __all__ = [
     "BadRows",
@@ -23,6 +24,8 @@ __all__ = [
     "make_drifting_market",
     "make_multidist",
     "make_regression_outliers",
+    "make_spheres",
+    "make_turning_ellipsoid",
     "open_stream",
     "transitions",
 ]

@@ -1,0 +1,587 @@
+"""``kernelstream features``: raw rows become a file of learned features."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Optional, Self
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from rich.console import Console, Group
+from rich.live import Live
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text as Words
+from scipy.sparse import csr_array, issparse, vstack
+from sklearn.base import clone
+
+from kernelstream._version import __version__
+from kernelstream.cli.data import write_table
+from kernelstream.cli.display import size, sparkline
+from kernelstream.cli.errors import UserError, check_outputs, print_json
+from kernelstream.cli.methods import option, value_of
+from kernelstream.cli.running import (
+    Stop,
+    StopWaitingError,
+    given_kinds,
+    mostly_numbers,
+    resident_bytes,
+)
+from kernelstream.evaluation import FitTrace
+from kernelstream.feature_stream import StreamFeatures
+from kernelstream.features import OnlineKernelFeatures
+from kernelstream.preparation import Preparation
+from kernelstream.storage import ModelFileError
+from kernelstream.streams import open_stream
+from kernelstream.streams.batch import Batch, Source, Text
+
+#: Rows whose features are taken from the same subspace: the one they were learned into.
+BLOCK_ROWS = 100
+#: Rows drawn in the report.
+_SAMPLE_ROWS = 500
+#: Stored samples for each feature where no budget is given (the paper: 1.5 to 5).
+_BUDGET = 5
+_SECONDS = 0.5  # between two drawings
+
+_FEATURES = "The features (the extractor's own default where not given)"
+_RUN = "The run"
+_ROWS = "How rows are read and prepared"
+
+
+def features(
+    file: Annotated[
+        str, typer.Argument(help="CSV, TSV, LIBSVM, Parquet, Arrow or .npz; - is standard input.")
+    ],
+    out: Annotated[
+        str, typer.Option(help="The features: a .parquet, .csv or .tsv file.", rich_help_panel=_RUN)
+    ],
+    n_components: Annotated[
+        Optional[int],
+        typer.Option(min=1, help="Features for each row [10].", rich_help_panel=_FEATURES),
+    ] = None,
+    budget: Annotated[
+        Optional[int],
+        typer.Option(
+            min=1, help="Stored samples at most [5 for each feature].", rich_help_panel=_FEATURES
+        ),
+    ] = None,
+    kernel: Annotated[
+        Optional[str],
+        typer.Option(help="rbf, laplacian, matern32, poly, linear ...", rich_help_panel=_FEATURES),
+    ] = None,
+    gamma: Annotated[
+        Optional[float],
+        typer.Option(help="Of the kernel [1 / inputs].", rich_help_panel=_FEATURES),
+    ] = None,
+    degree: Annotated[
+        Optional[int], typer.Option(help="Of poly [3].", rich_help_panel=_FEATURES)
+    ] = None,
+    coef0: Annotated[
+        Optional[float], typer.Option(help="Of poly [1].", rich_help_panel=_FEATURES)
+    ] = None,
+    alpha: Annotated[
+        Optional[float], typer.Option(help="Regularisation.", rich_help_panel=_FEATURES)
+    ] = None,
+    solver: Annotated[
+        Optional[str], typer.Option(help="parametric or nonparametric.", rich_help_panel=_FEATURES)
+    ] = None,
+    step_size: Annotated[
+        Optional[str],
+        typer.Option(
+            help="inverse, inverse_square, or tracking for a stream that changes.",
+            rich_help_panel=_FEATURES,
+        ),
+    ] = None,
+    censoring: Annotated[
+        Optional[str],
+        typer.Option(
+            help="Rows that fit well are not learned from: auto, a threshold of the fit error, "
+            "rate:0.8 for a share, or none.",
+            rich_help_panel=_FEATURES,
+        ),
+    ] = None,
+    removal: Annotated[
+        Optional[str],
+        typer.Option(
+            help="What goes beyond the budget: greedy, exact, recency or fifo.",
+            rich_help_panel=_FEATURES,
+        ),
+    ] = None,
+    forgetting: Annotated[
+        Optional[float],
+        typer.Option(
+            help="Below 1, old samples go first (beta of recency).", rich_help_panel=_FEATURES
+        ),
+    ] = None,
+    align: Annotated[
+        bool,
+        typer.Option(
+            help="Turn the features so that they move as little as the subspace allows.",
+            rich_help_panel=_FEATURES,
+        ),
+    ] = True,
+    random_state: Annotated[
+        Optional[int], typer.Option(help="Seed [0].", rich_help_panel=_FEATURES)
+    ] = None,
+    apply: Annotated[
+        Optional[Path],
+        typer.Option(
+            help="Learn nothing: the features of these rows by what --save wrote.",
+            rich_help_panel=_RUN,
+        ),
+    ] = None,
+    save: Annotated[
+        Optional[Path],
+        typer.Option(
+            help="Where to write the extractor with its preparation.", rich_help_panel=_RUN
+        ),
+    ] = None,
+    report: Annotated[
+        Optional[Path],
+        typer.Option(help="Where to write the report, one HTML file.", rich_help_panel=_RUN),
+    ] = None,
+    target: Annotated[
+        Optional[str],
+        typer.Option(help="A column that is no input, but kept.", rich_help_panel=_ROWS),
+    ] = None,
+    drop: Annotated[
+        Optional[list[str]],
+        typer.Option(help="A column to leave out; may be repeated.", rich_help_panel=_ROWS),
+    ] = None,
+    column: Annotated[
+        Optional[list[str]],
+        typer.Option(
+            help="What a column is, where its first rows would suggest something else: "
+            "NAME=number, NAME=text or NAME=date; may be repeated.",
+            rich_help_panel=_ROWS,
+            metavar="NAME=KIND",
+        ),
+    ] = None,
+    on_bad: Annotated[
+        str, typer.Option(help="Rows that do not fit: raise or skip.", rich_help_panel=_ROWS)
+    ] = "raise",
+    warm_up: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Rows after which standardising is frozen.", rich_help_panel=_ROWS
+        ),
+    ] = 1000,
+    buckets: Annotated[
+        int, typer.Option(min=1, help="Hashed inputs for text columns.", rich_help_panel=_ROWS)
+    ] = 256,
+    standardise: Annotated[
+        bool, typer.Option(help="Standardise numbers.", rich_help_panel=_ROWS)
+    ] = True,
+    format: Annotated[
+        Optional[str],
+        typer.Option(help="The file's format, if its name does not say.", rich_help_panel=_ROWS),
+    ] = None,
+    delimiter: Annotated[
+        Optional[str], typer.Option(help="Between fields of text.", rich_help_panel=_ROWS)
+    ] = None,
+    header: Annotated[
+        bool, typer.Option(help="The first line names the columns.", rich_help_panel=_ROWS)
+    ] = True,
+    n_features: Annotated[
+        Optional[int],
+        typer.Option(
+            min=1, help="Width of LIBSVM rows from standard input.", rich_help_panel=_ROWS
+        ),
+    ] = None,
+    batch_rows: Annotated[
+        int, typer.Option(min=1, help="Rows read at a time.", rich_help_panel=_ROWS)
+    ] = 8192,
+    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No live display.")] = False,
+) -> None:
+    """Learn features from a stream and write them, row by row, in memory that never grows.
+
+    A row becomes a few numbers whose products approximate a kernel. They are taken from the
+    subspace as it is after a hundred rows, this one among them. The fit error written beside
+    them is from before: where it rises, the stream has changed.
+    """
+    if not out.endswith((".parquet", ".csv", ".tsv")):
+        raise UserError(f"{out} has a suffix that cannot be written", "use .parquet, .csv or .tsv")
+    if on_bad not in ("raise", "skip"):
+        raise UserError(f"--on-bad {on_bad} is not known", "use one of: raise, skip")
+    inputs = [name for name in (file, apply) if name is not None]
+    check_outputs({"--out": Path(out), "--save": save, "--report": report}, *inputs)
+    given = {
+        "n_components": n_components, "budget": budget, "kernel": kernel, "gamma": gamma,
+        "degree": degree, "coef0": coef0, "alpha": alpha, "solver": solver,
+        "step_size": step_size, "censoring": censoring, "removal": removal,
+        "forgetting": forgetting, "random_state": random_state,
+    }  # fmt: skip
+    given = {name: value for name, value in given.items() if value is not None}
+    if apply is not None and (given or save is not None):
+        first = option(next(iter(given), "save"))
+        raise UserError(f"{first} is for learning, and --apply learns nothing", "leave one out")
+    saved = None if apply is None else _load(apply)
+    reading = {
+        "target": target, "batch_rows": batch_rows, "on_bad": on_bad, "format": format,
+        "delimiter": delimiter, "header": header, "n_features": n_features, "drop": drop or [],
+        "schema": given_kinds(column or []),
+    }  # fmt: skip
+    if saved is not None:
+        reading["schema"] = saved.preparation.schema
+        reading["n_features"] = n_features or saved.preparation.matrix_width
+    preparing = {"warm_up": warm_up, "buckets": buckets, "standardise": standardise}
+    console = Console(stderr=True)
+    stop = Stop()
+    with stop.listening(), contextlib.closing(open_stream(file, **reading)) as source:
+        run = _Run.begin(file, source, saved, target, {**given, "align": align}, preparing)
+        with (
+            console.status("compiling, once per machine ...")
+            if not quiet
+            else contextlib.nullcontext()
+        ):
+            run.compile()
+        with _Display(console, run, quiet) as display:
+            write_table(out, run.tables(stop, display), "")
+        if save is not None:
+            run.stream.save(save)
+    summary = run.summary(stop)
+    if report is not None:
+        _write_report(report, run, summary)
+    if as_json:
+        print_json(
+            {**summary, "out": out, "save": _text(save), "report": _text(report)}
+        )  # fmt: skip
+    else:
+        _print_summary(run, summary, out, save, report)
+    if stop.signal is not None:
+        raise typer.Exit(128 + stop.signal)
+
+
+def _load(path: Path) -> StreamFeatures:
+    if not path.is_file():
+        raise UserError(f"there is no file {path}", "name one written by features --save")
+    try:
+        return StreamFeatures.load(path)
+    except ModelFileError as error:
+        raise UserError(str(error), "name a file written by features --save") from None
+
+
+class _Run:
+    """Raw rows on their way into features."""
+
+    def __init__(
+        self, file: str, source: Source, first: Batch, stream: StreamFeatures, kept: list[str],
+        learning: bool,
+    ) -> None:  # fmt: skip
+        self.file = file
+        self.source = source
+        self.stream = stream
+        self.kept = kept  # columns that go through
+        self.learning = learning
+        self.trace = FitTrace()
+        self.sample: NDArray[np.float64] | None = None
+        self.notes = mostly_numbers(first, source.schema)
+        self._first: Batch | None = first
+        self._started = time.perf_counter()
+        self._block = max(BLOCK_ROWS, stream.extractor.n_components)
+
+    @classmethod
+    def begin(
+        cls, file: str, source: Source, saved: StreamFeatures | None, target: str | None,
+        given: dict[str, Any], preparing: dict[str, Any],
+    ) -> Self:  # fmt: skip
+        """The run after a look at the first rows."""
+        first = next(source, None)
+        if first is None:
+            raise UserError(
+                f"{file} has no row that fits: {source.bad.count:,} were refused",
+                "look at them with --on-bad raise",
+            )
+        kept = [] if target is None else [target]
+        if source.matrix_width and target is None:  # such sources have one, by this name
+            kept = [name for name in ("target",) if name in first.columns]
+        if saved is not None:
+            kept = [name for name in kept if name in first.columns]
+            return cls(file, source, first, saved, kept, learning=False)
+        try:
+            preparation = Preparation(
+                source.schema, ignore=kept, matrix_width=source.matrix_width, **preparing
+            ).start(first)
+        except ValueError as error:
+            raise UserError(f"{file}: {error}", "name another --target or fewer --drop") from None
+        settings = {name: _value(value) for name, value in given.items()}
+        settings.setdefault("gamma", preparation.suggested_gamma)
+        settings.setdefault("random_state", 0)
+        settings.setdefault("budget", _BUDGET * settings.get("n_components", 10))
+        extractor = OnlineKernelFeatures(**settings)
+        try:
+            extractor._check_parameters()
+        except (ValueError, TypeError) as error:
+            problem = " ".join(str(error).split()).rstrip(".")
+            raise UserError(problem, "see kernelstream features --help") from error
+        return cls(file, source, first, StreamFeatures(extractor, preparation), kept, True)
+
+    def compile(self) -> None:
+        """Load or make the machine code now, so that the times measured are the stream's."""
+        if not self.learning:
+            return
+        extractor = clone(self.stream.extractor).set_params(gamma=1.0, n_components=1, budget=2)
+        X = np.arange(5.0)[:, None]
+        for rows in (X, csr_array(X)):
+            fresh = clone(extractor)
+            fresh.partial_fit_errors(rows)
+            fresh.transform(rows)
+
+    # ---- rows -------------------------------------------------------------------------
+
+    def tables(self, stop: Stop, display: _Display) -> Iterator[dict[str, Any]]:
+        """The columns to write, some rows at a time, until there are no more or a signal came."""
+        waiting: tuple[Any, ...] | None = None  # prepared rows of an unfinished block
+        while (batch := self._next(stop)) is not None:
+            rows = self._admit(batch)
+            if waiting is not None:
+                rows = tuple(map(_join, waiting, rows))
+            count = len(rows[1])
+            whole = count - count % self._block
+            if whole:
+                yield self._table(rows, 0, whole, display)
+            waiting = _cut(rows, whole, count) if whole < count else None
+            if stop:
+                break
+        if waiting is not None:
+            yield self._table(waiting, 0, len(waiting[1]), display)
+
+    def _next(self, stop: Stop) -> Batch | None:
+        if self._first is not None:
+            batch, self._first = self._first, None
+            return batch
+        if self.file != "-":
+            return next(self.source, None)
+        try:
+            with stop.at_once():  # only a pipe can keep us waiting
+                return next(self.source, None)
+        except StopWaitingError:
+            return None
+
+    def _admit(self, batch: Batch) -> tuple[Any, ...]:
+        """Prepared rows, where they came from, and the columns that go through."""
+        prepare = self.stream.admit if self.learning else self.stream.preparation.transform
+        return prepare(batch), batch.lines, *(_plain(batch.columns[name]) for name in self.kept)
+
+    def _table(
+        self, rows: tuple[Any, ...], first: int, end: int, display: _Display
+    ) -> dict[str, Any]:
+        features, errors = [], []
+        for start in range(first, end, self._block):
+            X = rows[0][start : min(start + self._block, end)]
+            fit = self._learn(X)
+            features.append(self.stream.extractor.transform(X))
+            errors.append(fit)
+            display.update()
+        Z = np.concatenate(features)
+        self.sample = Z[-_SAMPLE_ROWS:]
+        lines, *kept = (part[first:end] for part in rows[1:])
+        names = [name if name not in _OWN else f"{name}_" for name in self.kept]
+        return {
+            "line": lines,
+            **{f"z{place}": np.ascontiguousarray(column) for place, column in enumerate(Z.T)},
+            "fit_error": np.concatenate(errors),
+            **dict(zip(names, kept, strict=True)),
+        }
+
+    def _learn(self, X: Any) -> NDArray[np.float64]:
+        extractor = self.stream.extractor
+        if not self.learning:
+            errors = extractor.inverse_fit_error(X)
+            self.trace.update(errors)
+            return errors
+        before = _censored(extractor)
+        errors = extractor.partial_fit_errors(X)
+        self.trace.update(errors, updated=len(errors) - (_censored(extractor) - before))
+        return errors
+
+    # ---- the end ----------------------------------------------------------------------
+
+    def summary(self, stop: Stop) -> dict[str, Any]:
+        """What the run came to."""
+        extractor, trace = self.stream.extractor, self.trace
+        return {
+            "samples": trace.samples,
+            "features": int(extractor.factor_.shape[1]),
+            "stored": len(extractor.factor_),
+            "fit_error": trace.mean,
+            "fit_error_recent": trace.recent,
+            "censoring_rate": extractor.censoring_rate_,
+            "changes": [change._asdict() for change in trace.changes],
+            "bytes": extractor.nbytes_,
+            "bad_rows": self.source.bad.count,
+            "wall_seconds": time.perf_counter() - self._started,
+            "stopped_by": None if stop.signal is None else signal.Signals(stop.signal).name,
+        }
+
+
+#: Names of the columns that are always written.
+_OWN = {"line", "fit_error"}
+
+
+def _value(value: Any) -> Any:
+    return value_of(value) if isinstance(value, str) else value
+
+
+def _censored(extractor: OnlineKernelFeatures) -> int:
+    if not hasattr(extractor, "n_features_in_"):
+        return 0
+    return round(extractor.censoring_rate_ * extractor.n_seen_)
+
+
+def _plain(column: Any) -> Any:
+    if isinstance(column, Text):
+        return np.array([*column.values, None], dtype=object)[column.codes]
+    return column
+
+
+def _join(upper: Any, lower: Any) -> Any:
+    if issparse(upper):
+        return vstack([upper, lower], format="csr")
+    return np.concatenate([upper, lower])
+
+
+def _cut(rows: tuple[Any, ...], first: int, end: int) -> tuple[Any, ...]:
+    return tuple(part[first:end] for part in rows)
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)
+
+
+class _Display:
+    """Shows where the run stands; draws nothing when ``console`` is not a terminal."""
+
+    def __init__(self, console: Console, run: _Run, quiet: bool) -> None:
+        self.run = run
+        self.enabled = console.is_terminal and not quiet
+        self._live = Live(console=console, auto_refresh=False, transient=True)
+        self._started = self._drawn = time.perf_counter()
+
+    def __enter__(self) -> Self:
+        if self.enabled:
+            self._live.__enter__()
+        return self
+
+    def __exit__(self, *reason: Any) -> None:
+        if self.enabled:
+            self._live.__exit__(*reason)
+
+    def update(self) -> None:
+        """Draw, if it is time to."""
+        now = time.perf_counter()
+        if self.enabled and now - self._drawn >= _SECONDS:
+            self._drawn = now
+            self._live.update(self._view(now), refresh=True)
+
+    def _view(self, now: float) -> Group:
+        trace, extractor = self.run.trace, self.run.stream.extractor
+        rate = trace.samples / max(now - self._started, 1e-9)
+        table = Table.grid(padding=(0, 2))
+        table.add_column(style="dim", justify="right")
+        table.add_column()
+        table.add_row("rows", f"{trace.samples:,}   [dim]{rate:,.0f} per second[/]")
+        history = sparkline(trace.to_columns()["fit_error"][-40:])
+        table.add_row(
+            "fit error", f"[bold]{trace.recent:.4f}[/]  {history}  [dim]all {trace.mean:.4f}[/]"
+        )
+        table.add_row(
+            "stored",
+            f"{len(extractor.factor_):,} samples   [dim]{size(extractor.nbytes_)}, "
+            f"{100.0 * extractor.censoring_rate_:.0f} % of the rows censored[/]",
+        )
+        if trace.changes:
+            last = trace.changes[-1]
+            table.add_row(
+                "changes", f"[yellow]{len(trace.changes):,}[/], the last at row {last.sample:,}"
+            )
+        table.add_row("memory", f"{size(resident_bytes())} [dim]of this process[/]")
+        if self.run.source.bad.count:
+            table.add_row("refused", Words(f"{self.run.source.bad.count:,} rows", style="yellow"))
+        return Group(table, Words("Ctrl-C finishes the batch and stops", style="dim"))
+
+
+def _notes(run: _Run) -> list[str]:
+    notes = list(run.notes)
+    bad = run.source.bad
+    if bad.count:
+        line, reason = bad.first[0]
+        notes.append(f"{bad.count:,} rows refused (skip), the first on line {line}: {reason}")
+    return notes
+
+
+def _print_summary(
+    run: _Run, summary: dict[str, Any], out: str, save: Path | None, report: Path | None
+) -> None:
+    console = Console()
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", justify="right")
+    table.add_column()
+    kinds = run.stream.preparation.inputs
+    rate = summary["samples"] / max(summary["wall_seconds"], 1e-9)
+    table.add_row("rows", f"{summary['samples']:,}   [dim]{rate:,.0f} per second[/]")
+    table.add_row("inputs", escape(", ".join(f"{name} ({kind})" for name, kind in kinds.items())))
+    table.add_row(
+        "fit error",
+        f"{summary['fit_error']:.4f}   [dim]lately {summary['fit_error_recent']:.4f}[/]",
+    )
+    table.add_row(
+        "stored", f"{summary['stored']:,} samples   [dim]{size(summary['bytes'])}[/]"
+    )  # fmt: skip
+    table.add_row("censored", f"{100.0 * summary['censoring_rate']:.1f} % of the rows")
+    for change in run.trace.changes[:10]:
+        table.add_row(
+            "change",
+            f"[yellow]at row {change.sample:,} the fit error had risen from {change.before:.4f} "
+            f"to {change.after:.4f}[/]",
+        )
+    if len(run.trace.changes) > 10:
+        table.add_row("change", f"[yellow]and {len(run.trace.changes) - 10:,} more[/]")
+    for note in _notes(run):
+        table.add_row("note", f"[yellow]{escape(note)}[/]")
+    table.add_row("features", escape(f"{out} ({summary['features']} for each row)"))
+    if save is not None:
+        table.add_row("extractor", escape(str(save)))
+    if report is not None:
+        table.add_row("report", escape(str(report)))
+    console.print(table, soft_wrap=True)
+    if summary["stopped_by"] is not None:
+        console.print(f"Stopped by {summary['stopped_by']}: the rows until then are written.")
+
+
+def _write_report(path: Path, run: _Run, summary: dict[str, Any]) -> None:
+    from kernelstream.report import write_features_report
+
+    extractor = run.stream.extractor
+    data = "standard input" if run.file == "-" else Path(run.file).name
+    parameters = {name: str(value) for name, value in extractor.get_params().items()}
+    facts = {
+        "command": "kernelstream " + shlex.join(sys.argv[1:]),
+        "data": data if run.file == "-" else run.file,
+        "parameters": parameters,
+        "kernel": repr(extractor.kernel_),
+        "samples": f"{summary['samples']:,}",
+        "wall time": f"{summary['wall_seconds']:.1f} s",
+        "version": __version__,
+        "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+    }
+    if summary["stopped_by"] is not None:
+        facts["stopped by"] = summary["stopped_by"]
+    write_features_report(
+        path,
+        title=f"Features of {data}",
+        facts=facts,
+        trace=run.trace,
+        model=extractor,
+        sample=run.sample,
+        notes=_notes(run),
+    )

@@ -1,0 +1,353 @@
+"""Kernel features of a data set that is there as a whole (Algorithm 1 of OK-FEB)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve, eigh
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from kernelstream import storage
+from kernelstream._version import __version__
+from kernelstream.core.kernel import Rows
+from kernelstream.kernels import (
+    KERNEL_NAMES,
+    Kernel,
+    kernel_from_config,
+    kernel_matrix,
+    make_kernel,
+)
+from kernelstream.models import _validation as check
+from kernelstream.models._base import random_numbers
+from kernelstream.models._files import Saved, _plain, _unplain
+from kernelstream.rows import count_rows, rows_matrix, slice_rows
+
+#: Kernel values computed at once where the whole matrix is not kept.
+_BLOCK_VALUES = 4_000_000
+
+
+class KernelFeatures(
+    Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator  # type: ignore[misc]
+):  # fmt: skip
+    """Features whose inner products approximate a kernel, learned from all samples at once.
+
+    Every sample is projected, in the space of the kernel, on a subspace of ``n_components``
+    dimensions that fits all of them best in the sense of regularised least squares. The result
+    is close to kernel PCA without centering. For streams and for more samples than a kernel
+    matrix can hold there is :class:`~kernelstream.features.OnlineKernelFeatures`.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        Dimensions of the subspace (r in the paper): features per sample.
+    kernel : str or Kernel, default="rbf"
+        A name that the other estimators take, too, or any
+        :class:`~kernelstream.kernels.Kernel`.
+    gamma : float, "auto" or "scale", default="auto"
+        Of a kernel given by name: 1 / features, or 1 / (features * variance of the samples).
+    degree, coef0 : int and float, default=3 and 1.0
+        Of the polynomial kernel.
+    alpha : float, default=1e-3
+        Regularisation (lambda in the paper), > 0.
+    max_iter : int, default=50
+        Most iterations, each an update of the coefficients (7) and of the factor (9).
+    tol : float, default=1e-6
+        Stop when an iteration lowers the objective by less than this share of it.
+    init : "random" or (n_samples, n_components) array, default="random"
+        The factor to begin with: normal random numbers, or given.
+    cache_size : float, default=500
+        Megabytes for the kernel matrix. Where it does not fit, its values are computed anew in
+        every iteration, in blocks: slower, but of any number of samples.
+    random_state : int, RandomState or None, default=None
+        For ``init="random"``.
+
+    Attributes
+    ----------
+    dictionary_ : (n_samples, p) array
+        The samples: the subspace is spanned by their images.
+    factor_ : (n_samples, n_components) array
+        How (A in the paper).
+    objective_ : (2 n_iter_,) array
+        The objective (3) after each update. It never increases (Proposition 1).
+    n_iter_ : int
+        Iterations made.
+    kernel_ : Kernel
+        The kernel with all its numbers.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+
+    Notes
+    -----
+    The objective is (1 / 2n) sum |phi(x) - L q|^2 + (alpha / 2n) (|L|^2 + sum |q|^2), L = Phi A.
+    Given A the coefficients are q = (A^T K A + alpha I)^-1 A^T k(x), given all of them in Q the
+    factor is A = Q^T (Q Q^T + alpha I)^-1 [1]_. The features are z = (A^T K A)^(1/2) q: r numbers
+    with z.z' = <L q, L q'>.
+
+    References
+    ----------
+    .. [1] F. Sheikholeslami, D. Berberidis, G. B. Giannakis, "Large-scale kernel-based feature
+       extraction via low-rank subspace tracking on a budget", IEEE Trans. Signal Processing
+       66 (2018).
+
+    Examples
+    --------
+    >>> from kernelstream.features import KernelFeatures
+    >>> from kernelstream.streams import make_spheres
+    >>> X, y = make_spheres(500, random_state=0)
+    >>> features = KernelFeatures(7, gamma=0.01, random_state=0).fit(X)
+    >>> Z = features.transform(X)
+    >>> Z.shape
+    (500, 7)
+    >>> bool(abs(Z @ Z.T - features.kernel_(X)).max() < 0.01)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "kernel": [StrOptions(set(KERNEL_NAMES)), Kernel],
+        "gamma": [StrOptions({"auto", "scale"}), Interval(Real, 0.0, None, closed="neither")],
+        "degree": [Interval(Integral, 1, 64, closed="both")],
+        "coef0": [Interval(Real, 0.0, None, closed="left")],
+        "alpha": [Interval(Real, 0.0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0.0, None, closed="left")],
+        "init": [StrOptions({"random"}), "array-like"],
+        "cache_size": [Interval(Real, 0.0, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        kernel: str | Kernel = "rbf",
+        gamma: float | str = "auto",
+        degree: int = 3,
+        coef0: float = 1.0,
+        alpha: float = 1e-3,
+        max_iter: int = 50,
+        tol: float = 1e-6,
+        init: Any = "random",
+        cache_size: float = 500,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.alpha = alpha
+        self.max_iter = max_iter
+        self.tol = tol
+        self.init = init
+        self.cache_size = cache_size
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # ---- learning ---------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the subspace; ``y`` is not used."""
+        self._validate_params()
+        rows = check.check_rows(self, X, new=True)
+        kernel = make_kernel(self.kernel, self._first_gamma(rows), self.degree, self.coef0)
+        check.check_kernel_range(kernel, rows)
+        factor = self._first_factor(count_rows(rows))
+        check.note_features(self, X)
+        self.kernel_ = kernel
+        self.dictionary_ = rows_matrix(rows).toarray() if rows.sparse else rows.dense.copy()
+        self._alternate(rows, factor)
+        self._prepare()
+        return self
+
+    def _first_gamma(self, rows: Rows) -> float:
+        features = rows.dense.shape[1]
+        if self.gamma == "scale":
+            variance = float((rows_matrix(rows).toarray() if rows.sparse else rows.dense).var())
+            return 1.0 / (features * variance) if variance > 1e-100 else 1.0
+        return 1.0 / features if self.gamma == "auto" else float(self.gamma)
+
+    def _first_factor(self, samples: int) -> NDArray[np.float64]:
+        shape = samples, self.n_components
+        if isinstance(self.init, str):
+            return random_numbers(self.random_state).normal(size=shape)
+        factor = np.array(self.init, dtype=np.float64)
+        if factor.shape != shape or not np.isfinite(factor).all():
+            raise ValueError(
+                f"init must be 'random' or finite numbers of shape {shape} (samples, "
+                f"n_components), got an array of shape {factor.shape}"
+            )
+        return factor
+
+    def _alternate(self, rows: Rows, factor: NDArray[np.float64]) -> None:
+        """Algorithm 1."""
+        samples = count_rows(rows)
+        trace = float(self.kernel_.diagonal(self.dictionary_).sum())
+        kept = None
+        if 8 * samples**2 <= 1e6 * self.cache_size:
+            kept = np.vstack([values for _, values in self._kernel_blocks(rows)])
+        identity = self.alpha * np.eye(self.n_components)
+
+        def times_kernel(factor: NDArray[np.float64]) -> NDArray[np.float64]:
+            if kept is not None:
+                return kept @ factor
+            product = np.empty_like(factor)
+            for place, values in self._kernel_blocks(rows):
+                product[place] = values @ factor
+            return product
+
+        def objective(images: Any, gram: Any, coefficients: Any) -> float:
+            """(3): sum |phi - L q|^2 = tr K - 2 tr(K A Q) + tr(Q^T A^T K A Q), with the rest."""
+            fit = trace - 2.0 * float(np.sum(images * coefficients.T))
+            fit += float(np.sum(coefficients * (gram @ coefficients)))
+            size = float(np.trace(gram)) + float(np.sum(coefficients**2))
+            return (fit + self.alpha * size) / (2.0 * samples)
+
+        images = times_kernel(factor)  # K A
+        history: list[float] = []
+        for _ in range(self.max_iter):
+            gram = factor.T @ images  # A^T K A
+            coefficients = _solve(gram + identity, images.T)  # (7)
+            history.append(objective(images, gram, coefficients))
+            factor = _solve(coefficients @ coefficients.T + identity, coefficients).T  # (9)
+            images = times_kernel(factor)
+            history.append(objective(images, factor.T @ images, coefficients))
+            if len(history) > 2 and history[-3] - history[-1] <= self.tol * history[-3]:
+                break
+        self.factor_ = np.ascontiguousarray(factor)
+        self.objective_ = np.array(history)
+        self.n_iter_ = len(history) // 2
+
+    def _kernel_blocks(self, rows: Rows) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+        """The kernel matrix of samples and dictionary, some rows of it at a time."""
+        points = np.ascontiguousarray(self.dictionary_.T)
+        squares = (self.dictionary_**2).sum(axis=1)
+        absolutes = np.abs(self.dictionary_).sum(axis=1)
+        stored, samples = len(self.dictionary_), count_rows(rows)
+        size = max(1, _BLOCK_VALUES // stored)
+        for first in range(0, samples, size):
+            end = min(first + size, samples)
+            block = slice_rows(rows, first, end)
+            yield (
+                slice(first, end),
+                kernel_matrix(self.kernel_, block, points, squares, absolutes, stored),
+            )
+
+    def _prepare(self) -> None:
+        """What turns kernel values into coefficients and features, from dictionary and factor."""
+        samples = check.check_rows(self, self.dictionary_, new=True)
+        images = np.vstack([values @ self.factor_ for _, values in self._kernel_blocks(samples)])
+        gram = self.factor_.T @ images
+        self._gram = (gram + gram.T) / 2.0
+        inverse = _solve(self._gram + self.alpha * np.eye(len(gram)), np.eye(len(gram)))
+        self._projection = self.factor_ @ inverse  # q^T = k(x)^T projection
+        values, vectors = eigh(self._gram)
+        self._root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+
+    # ---- what was learned -------------------------------------------------------------
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.factor_.shape[1])
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """(n, n_components): the features z = (A^T K A)^(1/2) q of each sample."""
+        return self._coefficients(X) @ self._root
+
+    def inverse_fit_error(self, X: Any) -> NDArray[np.float64]:
+        """(n,): the squared distance |phi(x) - L q|^2 of each sample to its approximation."""
+        rows = self._check(X)
+        error = np.empty(count_rows(rows))
+        whole = self.kernel_.diagonal(rows_matrix(rows) if rows.sparse else rows.dense)
+        for place, values in self._kernel_blocks(rows):
+            q = values @ self._projection
+            inner = np.sum((values @ self.factor_) * q, axis=1)  # <phi(x), L q>
+            error[place] = whole[place] - 2.0 * inner + np.sum((q @ self._gram) * q, axis=1)
+        return np.maximum(error, 0.0)
+
+    def kernel_approximation(self, X: Any, Y: Any = None) -> NDArray[np.float64]:
+        """(n, m): the inner products of the features of X and Y (X itself if not given)."""
+        features = self.transform(X)
+        return features @ (features if Y is None else self.transform(Y)).T
+
+    def _coefficients(self, X: Any) -> NDArray[np.float64]:
+        """(n, n_components): q of each sample (11b)."""
+        rows = self._check(X)
+        parts = [values @ self._projection for _, values in self._kernel_blocks(rows)]
+        return np.vstack(parts)
+
+    def _check(self, X: Any) -> Rows:
+        check_is_fitted(self, "factor_")
+        rows = check.check_rows(self, X)
+        check.check_kernel_range(self.kernel_, rows)
+        return rows
+
+    # ---- files ------------------------------------------------------------------------
+
+    def _document(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        check_is_fitted(self, "factor_")
+        parameters = self.get_params()
+        if not isinstance(parameters["init"], str):
+            parameters["init"] = "random"  # what it led to is in the file
+        header = {
+            "version": __version__,
+            "parameters": {name: _plain(value) for name, value in parameters.items()},
+            "kernel": self.kernel_.to_config(),
+            "names": list(getattr(self, "feature_names_in_", [])) or None,
+        }
+        arrays = {
+            "dictionary": self.dictionary_,
+            "factor": self.factor_,
+            "objective": self.objective_,
+        }
+        return header, arrays
+
+    @classmethod
+    def _from_document(cls, document: storage.Document) -> Self:
+        header, arrays = document.header, document.arrays
+        parameters = header["parameters"]
+        model = cls(**{name: _unplain(value) for name, value in parameters.items()})
+        model._validate_params()
+        model.kernel_ = kernel_from_config(header["kernel"])
+        dictionary, factor = arrays["dictionary"], arrays["factor"]
+        objective = arrays["objective"]
+        if [part.ndim for part in (dictionary, factor, objective)] != [2, 2, 1]:
+            raise ValueError("the arrays do not have the shapes they should")
+        if factor.shape != (len(dictionary), model.n_components) or not len(dictionary):
+            raise ValueError("the factor contradicts the dictionary")
+        if any(part.dtype != np.float64 for part in (dictionary, factor, objective)):
+            raise ValueError("the arrays do not hold numbers of double precision")
+        if not np.isfinite(factor).all():
+            raise ValueError("the factor is not finite")
+        names = header["names"]
+        model.n_features_in_ = dictionary.shape[1]
+        if names is not None:
+            if [type(name) for name in names] != [str] * model.n_features_in_:
+                raise ValueError("the names of the features are not names")
+            model.feature_names_in_ = np.array(names, dtype=object)
+        check.check_kernel_range(model.kernel_, check.check_rows(model, dictionary, new=True))
+        model.dictionary_, model.factor_, model.objective_ = dictionary, factor, objective
+        model.n_iter_ = len(objective) // 2
+        model._prepare()
+        return model
+
+
+def _solve(matrix: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """matrix^-1 right, for a symmetric positive definite matrix scaled to a unit diagonal.
+
+    The scaling makes the Cholesky factor as well conditioned as a diagonal scaling can: the
+    columns of A may differ by many powers of ten.
+    """
+    scale = 1.0 / np.sqrt(np.diag(matrix))
+    lower = cho_factor(scale[:, None] * matrix * scale[None, :], lower=True)
+    return scale[:, None] * cho_solve(lower, scale[:, None] * right)  # type: ignore[no-any-return]
