@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         load,
         merge,
     )
+    from kernelstream.network.sharding import fit_sharded
     from kernelstream.pipeline import StreamModel
     from kernelstream.preparation import Preparation
 
@@ -37,6 +38,7 @@ __all__ = [
     "Preparation",
     "StreamModel",
     "__version__",
+    "fit_sharded",
     "load",
     "make_multidist",
     "make_regression_outliers",
@@ -46,6 +48,10 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Estimators when first asked for: scikit-learn takes longer to import than all of this."""
+    if name == "fit_sharded":
+        from kernelstream.network.sharding import fit_sharded
+
+        return fit_sharded
     if name in __all__:
         # The pipeline too, whatever is asked for: load reads its files.
         from kernelstream import models, pipeline, preparation

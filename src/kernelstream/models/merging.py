@@ -12,6 +12,9 @@ from kernelstream.compression.komp import compressed_state
 from kernelstream.core.state import SMALLEST_CAPACITY, resize
 from kernelstream.models._base import KernelEstimator
 
+#: Fields of the record that add up over the models.
+COUNTED = ("seen", "taken", "removed", "forced", "dependent", "error_spent")
+
 
 def merge(
     models: Sequence[Any],
@@ -98,7 +101,7 @@ def merge(
         most,
     )
     status = state.status[0]
-    for name in ("seen", "taken", "removed", "forced", "dependent", "error_spent"):
+    for name in COUNTED:
         status[name] += sum(model._state.status[0][name] for model in models)
     status["steps"] = max(model._state.status[0]["steps"] for model in models)
     status["random"] = result._state.status[0]["random"]
