@@ -468,7 +468,9 @@ class Agent:
 
 def _size(rows: Rows) -> int:
     """Bytes of samples on their way: dense numbers, or the three arrays of a CSR matrix."""
-    return sum(part.nbytes for part in rows if isinstance(part, np.ndarray) and part.size)
+    if rows.sparse:
+        return int(rows.data.nbytes + rows.indices.nbytes + rows.indptr.nbytes)
+    return int(rows.dense.nbytes)
 
 
 def _answer_size(answer: Message) -> int:
