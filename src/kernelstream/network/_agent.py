@@ -24,7 +24,7 @@ from kernelstream.losses import make_loss
 from kernelstream.models import POLKClassifier, POLKRegressor
 from kernelstream.models import _validation as check
 from kernelstream.models._files import embed, rebuild
-from kernelstream.rows import as_rows, copy_rows, count_rows, dense_rows, rows_matrix, stack_rows
+from kernelstream.rows import copy_rows, count_rows, dense_rows, rows_matrix, stack_rows
 
 Name = str | int
 
@@ -62,22 +62,31 @@ class Coupling:
 
 
 @dataclass(frozen=True)
+class Lesson:
+    """What an agent's function is at its own samples, and how strongly that ties the receiver.
+
+    The strength is c, or 2 mu_ji: the multiplier that, says the survey, must be sent.
+    """
+
+    X: Any  # (n, p)
+    values: NDArray[np.float64]  # (n, outputs)
+    strength: float
+
+
+@dataclass(frozen=True)
 class Message:
     """What agents send one another.
 
     A request carries ``X``, (n, p). Its answer carries ``values`` (n, outputs), what the answering
-    agent's function is there; with ``two_way`` also the answering agent's own samples of the
-    round, ``X``, its function there, ``own``, and how strongly it is tied to the receiver
-    (c, or 2 mu_ji: the multiplier that the survey says must be sent).
+    agent's function is there, and with ``two_way`` a lesson about the answering agent's samples.
     """
 
     sender: Name
     round: int
     X: Any = None
     receiver: Name | None = None
-    values: NDArray[np.float64] | None = None
-    own: NDArray[np.float64] | None = None
-    strength: float | None = None
+    values: Any = None
+    lesson: Lesson | None = None
 
 
 @dataclass
@@ -175,7 +184,7 @@ class Agent:
         """What follows from the rest, and what belongs to an open round."""
         self._penalties = self._per_neighbour("penalty", self.coupling.penalty)
         self._tolerances = self._per_neighbour("tolerance", self.coupling.tolerance)
-        self._batch: tuple[Rows, NDArray[np.float64], NDArray[np.float64] | None] | None = None
+        self._batch: tuple[Rows, NDArray[np.float64], Any] | None = None
         self._given: dict[Name, Message] = {}
         kernel, coupling = self.model.kernel_, self.coupling
         if coupling.kind == "consensus" and not coupling.implicit and kernel.isotropic:
@@ -221,7 +230,7 @@ class Agent:
             rows = copy_rows(rows)  # the caller may go on using its arrays
             own = self._function(rows) if self.coupling.two_way else None
             self._batch = rows, targets, own
-        return Message(self.name, round, X=rows_matrix(rows) if rows.sparse else rows.dense)
+        return Message(self.name, round, X=_matrix(rows))
 
     def answer(self, message: Message) -> Message:
         """What this agent's function is at the samples of a request, at the round's start."""
@@ -237,12 +246,12 @@ class Agent:
             raise ValueError(f"{message.sender!r} is no neighbour of agent {self.name!r}")
         rows = check.check_rows(self.model, message.X)
         check.check_kernel_range(self.model.kernel_, rows)
-        reply = Message(self.name, self.round, receiver=message.sender, values=self._function(rows))
+        lesson = None
         if self.coupling.two_way and self._batch is not None:
-            batch, _, own = self._batch
             strength = self._strengths()[self.neighbours.index(message.sender)]
-            samples = rows_matrix(batch) if batch.sparse else batch.dense
-            reply = replace(reply, X=samples, own=own, strength=float(strength))
+            lesson = Lesson(_matrix(self._batch[0]), self._batch[2], float(strength))
+        values = self._function(rows)
+        reply = Message(self.name, self.round, None, message.sender, values, lesson)
         self._given[message.sender] = reply
         return reply
 
@@ -285,16 +294,13 @@ class Agent:
             answer = answers.get(name)
             if answer is None:
                 continue
-            for values, shape in ((answer.values, expected), (answer.own, None)):
-                if values is None and shape is None:
-                    continue
-                if shape is not None and np.shape(values) != shape:
-                    raise ValueError(
-                        f"agent {self.name!r}: the answer of {name!r} has shape "
-                        f"{np.shape(values)}, expected {shape}"
-                    )
-                if not np.isfinite(values).all():
-                    raise ValueError(f"agent {self.name!r}: the answer of {name!r} is not finite")
+            if np.shape(answer.values) != expected:
+                raise ValueError(
+                    f"agent {self.name!r}: the answer of {name!r} has shape "
+                    f"{np.shape(answer.values)}, expected {expected}"
+                )
+            if not np.isfinite(answer.values).all():
+                raise ValueError(f"agent {self.name!r}: the answer of {name!r} is not finite")
             heard.append((place, answer))
         return heard
 
@@ -306,15 +312,15 @@ class Agent:
         pulls = [np.zeros(n)]
         centres = [np.zeros((n, model._outputs))]
         for place, answer in heard:
-            assert answer.values is not None
             pulls[0] += strengths[place]
             centres[0] += strengths[place] * answer.values
         for _, answer in heard:
-            if answer.X is not None and answer.own is not None and answer.strength is not None:
-                rows = stack_rows(rows, as_rows(answer.X))
-                strength = answer.strength * n / len(answer.own)  # a mean over them, too
-                pulls.append(np.full(len(answer.own), strength))
-                centres.append(strength * answer.own)
+            if answer.lesson is not None:
+                lesson = answer.lesson
+                rows = stack_rows(rows, check.check_rows(model, lesson.X))
+                strength = lesson.strength * n / len(lesson.values)  # a mean over them, too
+                pulls.append(np.full(len(lesson.values), strength))
+                centres.append(strength * lesson.values)
         eta, f, losses = self._step(rows, targets, np.concatenate(pulls), np.concatenate(centres))
         f = f[:n]
         record.samples = n
@@ -362,7 +368,7 @@ class Agent:
         return eta, f[:, : model._outputs], losses
 
     def _strengths(self) -> NDArray[np.float64]:
-        """What multiplies f_i - f_j: c of (17), or mu_ij of (19) times 2 from h' = 2 (f_i - f_j)."""
+        """What multiplies f_i - f_j: c of (17), or 2 mu_ij of (19), where h' = 2 (f_i - f_j)."""
         return self._penalties if self.coupling.kind == "consensus" else 2.0 * self.multipliers
 
     def _function(self, rows: Rows) -> NDArray[np.float64]:
@@ -462,10 +468,16 @@ class Agent:
 
 def _size(rows: Rows) -> int:
     """Bytes of samples on their way: dense numbers, or the three arrays of a CSR matrix."""
-    return sum(part.nbytes for part in rows if isinstance(part, np.ndarray) and part.size)
+    if rows.sparse:
+        return int(rows.data.nbytes + rows.indices.nbytes + rows.indptr.nbytes)
+    return int(rows.dense.nbytes)
 
 
 def _answer_size(answer: Message) -> int:
-    """Bytes of an answer. Samples that came with it were counted where they were sent first."""
-    parts = [part.nbytes for part in (answer.values, answer.own) if part is not None]
-    return sum(parts) + (8 if answer.strength is not None else 0)
+    """Bytes of an answer. A lesson's samples were counted when they were sent as a request."""
+    lesson = 0 if answer.lesson is None else answer.lesson.values.nbytes + 8
+    return int(answer.values.nbytes) + lesson
+
+
+def _matrix(rows: Rows) -> Any:
+    return rows_matrix(rows) if rows.sparse else rows.dense
