@@ -2,7 +2,19 @@
 
 import argparse
 
-from benchmarks import accuracy, avm, avm_cells, avm_tables, comparison, kill, speed, tool, tradeoff
+from benchmarks import (
+    accuracy,
+    avm,
+    avm_cells,
+    avm_tables,
+    comparison,
+    kill,
+    network_costs,
+    sharding,
+    speed,
+    tool,
+    tradeoff,
+)
 
 BENCHMARKS = {
     "comparison": comparison.main,
@@ -21,6 +33,8 @@ BENCHMARKS = {
     "tradeoff": tradeoff.main,
     "tool": tool.tool,
     "kill": kill.main,
+    "sharding": sharding.main,
+    "network-costs": network_costs.main,
 }
 #: What ``make bench`` runs: a few minutes.
 USUAL = ("comparison", "calls", "sparse")

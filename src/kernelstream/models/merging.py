@@ -69,14 +69,14 @@ def merge(
             first._columns // first._outputs
         ):
             raise ValueError(f"{first!r} and {model!r} are of different kinds")
+        if model.n_features_in_ != first.n_features_in_:
+            raise ValueError(
+                f"the models take {first.n_features_in_} and {model.n_features_in_} features"
+            )
         if model.kernel_ != first.kernel_:
             raise ValueError(
                 f"the models live in different spaces: {first.kernel_!r} and {model.kernel_!r}; "
                 "give all of them the same kernel and gamma"
-            )
-        if model.n_features_in_ != first.n_features_in_:
-            raise ValueError(
-                f"the models take {first.n_features_in_} and {model.n_features_in_} features"
             )
     if error is not None and not (np.isfinite(error) and error >= 0.0):
         raise ValueError(f"error must be a finite number >= 0, got {error!r}")
