@@ -10,10 +10,12 @@ import pytest
 
 from kernelstream import POLKClassifier, fit_sharded, make_multidist, storage
 from kernelstream.network import Agent, ConsensusNetwork, Coupling, LocalEngine
+from kernelstream.network._networks import make_engine
 from kernelstream.network._ray_session import ray_session
 from kernelstream.network.ray_engine import RayEngine, _Host
 
-pytestmark = pytest.mark.slow
+# One Ray, one worker of pytest: processes take seconds to start.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray")]
 
 SETTINGS = {"loss": "hinge", "gamma": 1.0, "epsilon": 0.3, "max_points": 30, "random_state": 0}
 BATCH = 4
@@ -114,6 +116,39 @@ def test_an_agent_killed_within_a_round(twins, ray, monkeypatch):
     assert fingerprints(local) == fingerprints(remote)
 
 
+def test_an_agent_that_does_not_answer_is_restarted(twins, ray, monkeypatch):
+    local, remote, _ = twins
+    batches = make_batches(make_agents(8), 86)[83:]
+    monkeypatch.setattr(remote, "timeout", 2.0)
+    os.kill(pid(ray, remote, 6), signal.SIGSTOP)
+    assert run(local, batches, 83) == run(remote, batches, 83)
+    assert fingerprints(local) == fingerprints(remote)
+
+
+def test_refused_samples_change_nothing(twins):
+    _, remote, _ = twins
+    before = fingerprints(remote)
+    bad = {0: (np.zeros((1, 2)), [1]), 4: (np.full((1, 2), np.nan), [1])}
+    with pytest.raises(ValueError, match="agent 4: .*NaN"):
+        remote.round(86, bad)
+    assert fingerprints(remote) == before
+
+
+def test_an_agent_that_does_not_answer_is_declared_dead(twins, ray, monkeypatch):
+    _, remote, _ = twins
+    batches = make_batches(make_agents(8), 89)[86:]
+    monkeypatch.setattr(remote, "timeout", 2.0)
+    monkeypatch.setattr(remote, "on_timeout", "dead")
+    os.kill(pid(ray, remote, 1), signal.SIGSTOP)
+    records = run(remote, batches, 86)
+    assert remote.dead == {1: 86}
+    assert [record[1].samples for record in records] == [0, 0, 0]
+    assert all(set(record[2].differences) <= {3} for record in records)
+    rounds = {name: agent.round for name, agent in remote.agents().items()}
+    assert rounds == {name: 86 if name == 1 else 89 for name in range(8)}
+    assert remote.predict(1, np.zeros((1, 2))).shape == (1, 5)
+
+
 def test_rounds_since_an_old_checkpoint_are_learned_again(ray, tmp_path):
     agents = make_agents(2)
     local, remote = LocalEngine(), RayEngine(folder=tmp_path, checkpoint_every=4)
@@ -122,71 +157,14 @@ def test_rounds_since_an_old_checkpoint_are_learned_again(ray, tmp_path):
         engine.start(agents)
 
     def kill(r):
-        if r == 6:
+        if r == 6:  # two rounds to learn again
             assert Agent.restore(*storage.read(tmp_path / "agent-1.ks")[1:]).round == 4
             os.kill(pid(ray, remote, 1), signal.SIGKILL)
 
     assert run(local, batches) == run(remote, batches, before_round=kill)
-    os.kill(pid(ray, remote, 0), signal.SIGKILL)
     assert fingerprints(local) == fingerprints(remote)
     remote.close()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["agent-0.ks", "agent-1.ks"]
-
-
-def test_an_agent_that_does_not_answer_is_restarted(ray):
-    agents = make_agents(2)
-    local, remote = LocalEngine(), RayEngine(timeout=20.0)
-    batches = make_batches(agents, 4)
-    for engine in (local, remote):
-        engine.start(agents)
-    remote.timeout = 1.0
-
-    def stop(r):
-        if r == 2:
-            os.kill(pid(ray, remote, 1), signal.SIGSTOP)
-
-    assert run(local, batches) == run(remote, batches, before_round=stop)
-    assert fingerprints(local) == fingerprints(remote)
-    remote.close()
-
-
-def test_or_declared_dead(ray):
-    agents = make_agents(3)
-    remote = RayEngine(on_timeout="dead")
-    batches = make_batches(agents, 5)
-    remote.start(agents)
-    run(remote, batches[:2])
-    remote.timeout = 2.0
-    os.kill(pid(ray, remote, 1), signal.SIGSTOP)
-    records = run(remote, batches[2:], 2)
-    assert remote.dead == {1: 2}
-    assert [record[1].samples for record in records] == [0, 0, 0]
-    assert set(records[-1][0].differences) == {2}
-    assert {name: agent.round for name, agent in remote.agents().items()} == {0: 5, 1: 2, 2: 5}
-    assert remote.predict(1, np.zeros((1, 2))).shape == (1, 5)
-    remote.close()
-
-
-def test_refused_samples_change_nothing(twins):
-    _, remote, _ = twins
-    before = fingerprints(remote)
-    bad = {0: (np.zeros((1, 2)), [1]), 4: (np.full((1, 2), np.nan), [1])}
-    with pytest.raises(ValueError, match="agent 4: .*NaN"):
-        remote.round(remote._next, bad)
-    assert fingerprints(remote) == before
-
-
-def test_a_network_on_ray(ray):
-    X, y = make_multidist(120, random_state=0)
-    trained = {}
-    for engine in ("local", "ray"):
-        network = ConsensusNetwork(
-            networkx.path_graph(2), engine=engine, penalty=0.2, random_state=0, epsilon=0.3
-        )
-        network.run((X, y), batch=10)
-        trained[engine] = {name: agent.fingerprint() for name, agent in network.agents_.items()}
-        network.close()
-    assert trained["local"] == trained["ray"]
 
 
 def test_shards_on_ray(ray):
@@ -240,6 +218,10 @@ def test_without_ray(monkeypatch):
     assert fit_sharded(POLKClassifier(), [(X, y)]).n_seen_ == 60
     network = ConsensusNetwork(networkx.path_graph(2), penalty=0.2).run((X, y), batch=10)
     assert network.round_ == 3
+
+
+def test_by_name():
+    assert isinstance(make_engine("ray"), RayEngine)
 
 
 @pytest.mark.parametrize(

@@ -54,39 +54,41 @@ class NetworkSize(NamedTuple):
         return round(self.agents * self.degree * numbers * _BYTES)
 
     @property
-    def work(self) -> tuple[float, float, float, float]:
-        """What seconds are proportional to: the terms of :class:`CostModel`."""
-        evaluated = self.agents * (self.degree + 1) * self.batch  # f at one sample
+    def work(self) -> tuple[float, ...]:
+        """What seconds are made of: see :class:`CostModel`."""
+        learned = self.agents * self.batch
+        values = (self.degree + 1) * learned * self.points  # of the kernel: its own, its neighbours'
         return (
             self.agents,
             self.agents * self.degree,
-            evaluated * self.points * (self.features + self.outputs),
-            self.agents * self.batch * self.points**2,
+            learned,
+            values,
+            values * (self.features + self.outputs),
+            learned * (self.points + self.batch) ** 2,  # a round's samples come before others go
         )
 
 
 class Measured(NamedTuple):
     """What rounds took: means over them."""
 
-    seconds: float
+    seconds: float  # of one processor at work, whoever else uses the machine
     messages: float
     bytes: float
 
 
 class CostModel(NamedTuple):
-    """Seconds of a round on one processor, a sum of four terms.
+    """Seconds of a round on one processor, a sum of six terms.
 
     Parameters
     ----------
-    per_agent : float
-        Seconds that an agent takes for a round whatever its size.
-    per_answer : float
-        The same for every answer.
-    per_kernel : float
-        For each sample, stored point and feature (and output) at evaluating a function, for
-        itself and for the neighbours.
+    per_agent, per_answer, per_sample : float
+        Seconds that an agent, an answer and a sample learned from take whatever their size.
+    per_value : float
+        For each value of the kernel: a sample and a stored point, its own or a neighbour's.
+    per_feature : float
+        For each feature and output at each of these values.
     per_projection : float
-        For each sample and pair of stored points: taking a sample in and driving one out.
+        For each sample and pair of points, stored or new: taking it in and driving one out.
 
     Examples
     --------
@@ -94,16 +96,18 @@ class CostModel(NamedTuple):
     >>> size = NetworkSize(agents=10_000, degree=4, batch=32, points=100, features=20)
     >>> f"{size.bytes:,}"
     '215,040,000'
-    >>> model = CostModel(2e-4, 3e-5, 4e-10, 5e-9)
+    >>> model = CostModel(4e-4, 5e-5, 6e-6, 1e-8, 5e-10, 2e-9)
     >>> round(model.seconds(size), 1)
-    22.5
+    17.0
     >>> round(model.seconds(size, processors=1000, bandwidth=1e8), 3)
-    0.027
+    0.019
     """
 
     per_agent: float
     per_answer: float
-    per_kernel: float
+    per_sample: float
+    per_value: float
+    per_feature: float
     per_projection: float
 
     @classmethod
@@ -140,7 +144,7 @@ class CostModel(NamedTuple):
 
 
 def simulate(size: NetworkSize, rounds: int = 5, repeats: int = 3, seed: int = 0) -> Measured:
-    """Rounds of a random regular graph in this process; the quickest of some repetitions.
+    """Rounds on a random regular graph in this process; the quickest of some repetitions.
 
     Agents begin with ``points`` points and stay at them.
     """
@@ -156,9 +160,9 @@ def simulate(size: NetworkSize, rounds: int = 5, repeats: int = 3, seed: int = 0
         batches = [
             {name: _samples(size, size.batch, random) for name in agents} for _ in range(rounds)
         ]
-        began = time.perf_counter()
+        began = time.process_time()
         records = [engine.round(start + r, batches[r]) for r in range(rounds)]
-        seconds = (time.perf_counter() - began) / rounds
+        seconds = (time.process_time() - began) / rounds
         told = [record for closed in records for record in closed.values()]
         found.append(
             Measured(
