@@ -64,89 +64,100 @@ def pid(ray, engine, name):
     return ray.get(engine._actors[name].pid.remote())
 
 
+class Twins:
+    """The same agents in both engines, which go through the same rounds."""
+
+    def __init__(self, agents):
+        self.local, self.remote = LocalEngine(), RayEngine()
+        for engine in (self.local, self.remote):
+            engine.start(agents)
+        self.batches = make_batches(agents, 90)
+        self.next = 0
+
+    def run(self, rounds, before_round=lambda r: None):
+        """Some rounds more, in which records and models are the same."""
+        last = self.next + rounds
+        chosen = self.batches[self.next : last]
+        expected = run(self.local, chosen, self.next)
+        first, self.next = self.next, last
+        assert run(self.remote, chosen, first, lambda r: before_round(r - first)) == expected
+        assert fingerprints(self.remote) == fingerprints(self.local)
+
+
 @pytest.fixture(scope="module")
 def twins(ray):
-    """Eight agents in both engines."""
-    agents = make_agents(8, "proximity", two_way=True)
-    local, remote = LocalEngine(), RayEngine()
-    for engine in (local, remote):
-        engine.start(agents)
-    yield local, remote, make_batches(agents, 80)
-    remote.close()
+    twins = Twins(make_agents(8, "proximity", two_way=True))
+    yield twins
+    twins.remote.close()
     assert ray.is_initialized()  # it was not the engine's
 
 
 def test_the_same_bits_as_the_local_engine(twins):
-    local, remote, batches = twins
-    assert run(local, batches[:50]) == run(remote, batches[:50])
-    assert fingerprints(local) == fingerprints(remote)
+    twins.run(50)
     X = np.random.default_rng(0).normal(size=(20, 2))
-    assert np.array_equal(local.predict(3, X), remote.predict(3, X))
+    assert np.array_equal(twins.local.predict(3, X), twins.remote.predict(3, X))
 
 
 def test_killed_agents_come_back(twins, ray):
-    local, remote, batches = twins
     random = np.random.default_rng(1)
+    actors = twins.remote._actors
     ways = {
-        55: lambda name: os.kill(pid(ray, remote, name), signal.SIGKILL),
-        62: lambda name: ray.kill(remote._actors[name], no_restart=False),
-        70: lambda name: ray.kill(remote._actors[name]),
+        5: lambda name: os.kill(pid(ray, twins.remote, name), signal.SIGKILL),
+        12: lambda name: ray.kill(actors[name], no_restart=False),
+        18: lambda name: ray.kill(actors[name]),
     }
 
     def kill(r):
         if r in ways:
             ways[r](int(random.integers(8)))
 
-    assert run(local, batches[50:], 50) == run(remote, batches[50:], 50, kill)
-    assert fingerprints(local) == fingerprints(remote)
+    twins.run(25, kill)
 
 
 def test_an_agent_killed_within_a_round(twins, ray, monkeypatch):
-    local, remote, _ = twins
-    batches = make_batches(make_agents(8), 83)[80:]
-    answer = remote._answer
+    answer, killed = twins.remote._answer, twins.next + 1
 
     def kill_after_answers(round, now, requests):
         answer(round, now, requests)
-        if round == 81:  # it has opened the round and answered, but not closed it
-            os.kill(pid(ray, remote, 5), signal.SIGKILL)
+        if round == killed:  # it has opened the round and answered, but not closed it
+            os.kill(pid(ray, twins.remote, 5), signal.SIGKILL)
 
-    monkeypatch.setattr(remote, "_answer", kill_after_answers)
-    assert run(local, batches, 80) == run(remote, batches, 80)
-    assert fingerprints(local) == fingerprints(remote)
+    monkeypatch.setattr(twins.remote, "_answer", kill_after_answers)
+    twins.run(3)
 
 
 def test_an_agent_that_does_not_answer_is_restarted(twins, ray, monkeypatch):
-    local, remote, _ = twins
-    batches = make_batches(make_agents(8), 86)[83:]
-    monkeypatch.setattr(remote, "timeout", 2.0)
-    os.kill(pid(ray, remote, 6), signal.SIGSTOP)
-    assert run(local, batches, 83) == run(remote, batches, 83)
-    assert fingerprints(local) == fingerprints(remote)
+    monkeypatch.setattr(twins.remote, "timeout", 5.0)
+    stopped = pid(ray, twins.remote, 6)
+    os.kill(stopped, signal.SIGSTOP)
+    twins.run(3)
+    assert pid(ray, twins.remote, 6) != stopped
 
 
 def test_refused_samples_change_nothing(twins):
-    _, remote, _ = twins
-    before = fingerprints(remote)
+    before = fingerprints(twins.remote)
     bad = {0: (np.zeros((1, 2)), [1]), 4: (np.full((1, 2), np.nan), [1])}
-    with pytest.raises(ValueError, match="agent 4: .*NaN"):
-        remote.round(86, bad)
-    assert fingerprints(remote) == before
+    with pytest.raises(ValueError, match=r"agent 4: .*NaN"):
+        twins.remote.round(twins.next, bad)
+    assert fingerprints(twins.remote) == before
 
 
-def test_an_agent_that_does_not_answer_is_declared_dead(twins, ray, monkeypatch):
-    _, remote, _ = twins
-    batches = make_batches(make_agents(8), 89)[86:]
-    monkeypatch.setattr(remote, "timeout", 2.0)
-    monkeypatch.setattr(remote, "on_timeout", "dead")
+def test_an_agent_that_does_not_answer_is_declared_dead(ray):
+    agents = make_agents(2)
+    batches = make_batches(agents, 5)
+    remote = RayEngine(on_timeout="dead")
+    remote.start(agents)
+    run(remote, batches[:2])
+    remote.timeout = 5.0
     os.kill(pid(ray, remote, 1), signal.SIGSTOP)
-    records = run(remote, batches, 86)
-    assert remote.dead == {1: 86}
+    records = run(remote, batches[2:], 2)
+    assert remote.dead == {1: 2}
     assert [record[1].samples for record in records] == [0, 0, 0]
-    assert all(set(record[2].differences) <= {3} for record in records)
-    rounds = {name: agent.round for name, agent in remote.agents().items()}
-    assert rounds == {name: 86 if name == 1 else 89 for name in range(8)}
+    assert [record[0].samples for record in records] == [BATCH] * 3
+    assert not any(record[0].differences for record in records)
+    assert {name: agent.round for name, agent in remote.agents().items()} == {0: 5, 1: 2}
     assert remote.predict(1, np.zeros((1, 2))).shape == (1, 5)
+    remote.close()
 
 
 def test_rounds_since_an_old_checkpoint_are_learned_again(ray, tmp_path):

@@ -86,7 +86,7 @@ def test_merged_models_go_on_along_the_shards():
 
 def test_the_mean_of_shards_needs_larger_steps():
     """Each shard moves as far for a sample as one model would, their mean an n-th of that."""
-    X, y, X_test, y_test = make_multidist(1600, n_test=2000, random_state=0)
+    X, y = make_multidist(1600, random_state=0)
     parts = [(X[i::8], y[i::8]) for i in range(8)]
     small = {**SETTINGS, "eta0": 0.02, "epsilon": 0.004}
     large = {**SETTINGS, "eta0": 0.16, "epsilon": 0.032}

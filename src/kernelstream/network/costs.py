@@ -57,7 +57,9 @@ class NetworkSize(NamedTuple):
     def work(self) -> tuple[float, ...]:
         """What seconds are made of: see :class:`CostModel`."""
         learned = self.agents * self.batch
-        values = (self.degree + 1) * learned * self.points  # of the kernel: its own, its neighbours'
+        values = (
+            (self.degree + 1) * learned * self.points
+        )  # of the kernel: its own, its neighbours'
         return (
             self.agents,
             self.agents * self.degree,
@@ -98,9 +100,9 @@ class CostModel(NamedTuple):
     '215,040,000'
     >>> model = CostModel(4e-4, 5e-5, 6e-6, 1e-8, 5e-10, 2e-9)
     >>> round(model.seconds(size), 1)
-    17.0
+    22.4
     >>> round(model.seconds(size, processors=1000, bandwidth=1e8), 3)
-    0.019
+    0.027
     """
 
     per_agent: float

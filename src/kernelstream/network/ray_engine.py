@@ -8,13 +8,12 @@ import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from kernelstream import storage
 from kernelstream.network._agent import Agent, Message, Name, RoundRecord
@@ -97,15 +96,17 @@ class RayEngine:
         restarts: int = 3,
         placement: Mapping[str, Any] | None = None,
     ) -> None:
-        if not (isinstance(checkpoint_every, Integral) and checkpoint_every >= 1):
+        if not (isinstance(checkpoint_every, int | np.integer) and checkpoint_every >= 1):
             raise ValueError(
                 f"checkpoint_every must be a whole number of at least 1, got {checkpoint_every!r}"
             )
-        if timeout is not None and not (isinstance(timeout, Real) and timeout > 0.0):
+        if timeout is not None and not (
+            isinstance(timeout, int | float | np.number) and timeout > 0.0
+        ):
             raise ValueError(f"timeout must be a number of seconds above 0, got {timeout!r}")
         if on_timeout not in ("restart", "dead"):
             raise ValueError(f"on_timeout must be 'restart' or 'dead', got {on_timeout!r}")
-        if not (isinstance(restarts, Integral) and restarts >= 0):
+        if not (isinstance(restarts, int | np.integer) and restarts >= 0):
             raise ValueError(f"restarts must be a whole number of at least 0, got {restarts!r}")
         self.address = address
         self.processors = processors
@@ -149,9 +150,7 @@ class RayEngine:
             self._call({name: _asking("pid") for name in agents}, self._next)
             self._opened = opened.pop_all()
 
-    def round(
-        self, round: int, batches: Mapping[Name, tuple[Any, Any]]
-    ) -> dict[Name, RoundRecord]:
+    def round(self, round: int, batches: Mapping[Name, tuple[Any, Any]]) -> dict[Name, RoundRecord]:
         """One round of all agents."""
         now = _Round({name: self._ray.put(batch) for name, batch in batches.items()}, {})
         requests = self._open(round, now)

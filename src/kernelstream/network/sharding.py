@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import chain
-from numbers import Integral
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from sklearn.base import clone
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from kernelstream.models._base import KernelEstimator
 from kernelstream.models.merging import COUNTED, merge
@@ -138,7 +137,9 @@ def _check(model: Any, engine: str, merge_every: Any) -> None:
         )
     if engine not in ("local", "ray"):
         raise ValueError(f"engine must be 'local' or 'ray', got {engine!r}")
-    if merge_every is not None and not (isinstance(merge_every, Integral) and merge_every >= 1):
+    if merge_every is not None and not (
+        isinstance(merge_every, int | np.integer) and merge_every >= 1
+    ):
         raise ValueError(f"merge_every must be a whole number of at least 1, got {merge_every!r}")
 
 
