@@ -20,7 +20,7 @@ lint: $(VENV)/.stamp-test  ## style, types and the direction of imports
 	$(BIN)/lint-imports
 
 test: lint  ## lint, then all tests, then the compiled core's tests without compiling
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m "not slow" tests/core
 
 bench: $(VENV)/.stamp-bench  ## measure against other programs

@@ -14,8 +14,7 @@ from kernelstream.network._networks import make_engine
 from kernelstream.network._ray_session import ray_session
 from kernelstream.network.ray_engine import RayEngine, _Host
 
-# One Ray, one worker of pytest: processes take seconds to start.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray")]
+pytestmark = pytest.mark.slow
 
 SETTINGS = {"loss": "hinge", "gamma": 1.0, "epsilon": 0.3, "max_points": 30, "random_state": 0}
 BATCH = 4
@@ -71,75 +70,65 @@ class Twins:
         self.local, self.remote = LocalEngine(), RayEngine()
         for engine in (self.local, self.remote):
             engine.start(agents)
-        self.batches = make_batches(agents, 90)
+        self.batches = make_batches(agents, 100)
         self.next = 0
 
     def run(self, rounds, before_round=lambda r: None):
         """Some rounds more, in which records and models are the same."""
-        last = self.next + rounds
-        chosen = self.batches[self.next : last]
-        expected = run(self.local, chosen, self.next)
-        first, self.next = self.next, last
+        first, self.next = self.next, self.next + rounds
+        chosen = self.batches[first : self.next]
+        expected = run(self.local, chosen, first)
         assert run(self.remote, chosen, first, lambda r: before_round(r - first)) == expected
         assert fingerprints(self.remote) == fingerprints(self.local)
 
 
-@pytest.fixture(scope="module")
-def twins(ray):
+def test_the_same_bits_as_the_local_engine_whatever_is_killed(ray, monkeypatch):
+    # One test for all that eight agents go through: eight processes take a while to start.
     twins = Twins(make_agents(8, "proximity", two_way=True))
-    yield twins
-    twins.remote.close()
-    assert ray.is_initialized()  # it was not the engine's
-
-
-def test_the_same_bits_as_the_local_engine(twins):
+    remote, random = twins.remote, np.random.default_rng(1)
     twins.run(50)
-    X = np.random.default_rng(0).normal(size=(20, 2))
-    assert np.array_equal(twins.local.predict(3, X), twins.remote.predict(3, X))
+    X = random.normal(size=(20, 2))
+    assert np.array_equal(twins.local.predict(3, X), remote.predict(3, X))
 
-
-def test_killed_agents_come_back(twins, ray):
-    random = np.random.default_rng(1)
-    actors = twins.remote._actors
-    ways = {
-        5: lambda name: os.kill(pid(ray, twins.remote, name), signal.SIGKILL),
-        12: lambda name: ray.kill(actors[name], no_restart=False),
-        18: lambda name: ray.kill(actors[name]),
+    ways = {  # to lose an agent between two rounds
+        2: lambda name: os.kill(pid(ray, remote, name), signal.SIGKILL),
+        9: lambda name: ray.kill(remote._actors[name], no_restart=False),
+        16: lambda name: ray.kill(remote._actors[name]),
     }
 
     def kill(r):
         if r in ways:
             ways[r](int(random.integers(8)))
 
-    twins.run(25, kill)
+    twins.run(20, kill)
 
-
-def test_an_agent_killed_within_a_round(twins, ray, monkeypatch):
-    answer, killed = twins.remote._answer, twins.next + 1
-
+    # An agent is lost that has opened its round and answered, but not closed it.
     def kill_after_answers(round, now, requests):
         answer(round, now, requests)
-        if round == killed:  # it has opened the round and answered, but not closed it
-            os.kill(pid(ray, twins.remote, 5), signal.SIGKILL)
+        if round == killed:
+            os.kill(pid(ray, remote, 5), signal.SIGKILL)
 
-    monkeypatch.setattr(twins.remote, "_answer", kill_after_answers)
+    answer, killed = remote._answer, twins.next + 1
+    monkeypatch.setattr(remote, "_answer", kill_after_answers)
     twins.run(3)
 
-
-def test_an_agent_that_does_not_answer_is_restarted(twins, ray, monkeypatch):
-    monkeypatch.setattr(twins.remote, "timeout", 5.0)
-    stopped = pid(ray, twins.remote, 6)
+    # An agent does not answer, and is restarted.
+    remote.timeout = 5.0
+    stopped = pid(ray, remote, 6)
     os.kill(stopped, signal.SIGSTOP)
     twins.run(3)
-    assert pid(ray, twins.remote, 6) != stopped
+    assert pid(ray, remote, 6) != stopped
+    remote.timeout = None
 
-
-def test_refused_samples_change_nothing(twins):
-    before = fingerprints(twins.remote)
+    # Refused samples change nothing.
     bad = {0: (np.zeros((1, 2)), [1]), 4: (np.full((1, 2), np.nan), [1])}
     with pytest.raises(ValueError, match=r"agent 4: .*NaN"):
-        twins.remote.round(twins.next, bad)
-    assert fingerprints(twins.remote) == before
+        remote.round(twins.next, bad)
+    assert fingerprints(remote) == fingerprints(twins.local)
+    twins.run(1)
+
+    remote.close()
+    assert ray.is_initialized()  # it was not the engine's
 
 
 def test_an_agent_that_does_not_answer_is_declared_dead(ray):
