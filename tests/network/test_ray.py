@@ -27,20 +27,23 @@ def ray():
         yield ray
 
 
-def make_agents(number, kind="consensus", two_way=False):
+def make_agents(number, kind="consensus", two_way=False, **settings):
     graph = networkx.cycle_graph(number)
     graph.add_edge(0, number // 2)
     coupling = Coupling(kind, penalty=0.5, tolerance=0.1, two_way=two_way)
     return {
-        name: Agent(name, SETTINGS, list(graph[name]), coupling, features=2, classes=range(5))
+        name: Agent(
+            name, {**SETTINGS, **settings}, list(graph[name]), coupling, features=2,
+            classes=range(5),
+        )
         for name in graph
-    }
+    }  # fmt: skip
 
 
-def make_batches(agents, rounds):
+def make_batches(agents, rounds, size=BATCH):
     """A mini-batch per agent and round; now and then an agent has none."""
-    X, y = make_multidist(BATCH * rounds * len(agents), random_state=3)
-    X, y = X.reshape(rounds, len(agents), BATCH, 2), y.reshape(rounds, len(agents), BATCH)
+    X, y = make_multidist(size * rounds * len(agents), random_state=3)
+    X, y = X.reshape(rounds, len(agents), size, 2), y.reshape(rounds, len(agents), size)
     return [
         {name: (X[r, i], y[r, i]) for i, name in enumerate(agents) if (r + i) % 7}
         for r in range(rounds)
@@ -150,9 +153,10 @@ def test_an_agent_that_does_not_answer_is_declared_dead(ray):
 
 
 def test_rounds_since_an_old_checkpoint_are_learned_again(ray, tmp_path):
-    agents = make_agents(2)
+    # Enough points for products that BLAS computes, with as many threads as here.
+    agents = make_agents(2, gamma=20.0, epsilon=0.0, max_points=200)
     local, remote = LocalEngine(), RayEngine(folder=tmp_path, checkpoint_every=4)
-    batches = make_batches(agents, 7)
+    batches = make_batches(agents, 7, 60)
     for engine in (local, remote):
         engine.start(agents)
 
@@ -187,7 +191,7 @@ def test_a_message_delivered_twice_counts_once(tmp_path):
     run(once, batches)
     for name, agent in agents.items():
         storage.write(tmp_path / f"{name}.ks", "Agent", *agent.state())
-        twice[name] = _Host(str(tmp_path / f"{name}.ks"), 1)
+        twice[name] = _Host(str(tmp_path / f"{name}.ks"), 1, 1)
     for r, batch in enumerate(batches):
         requests, answers = {}, {}
         for _ in range(2):
@@ -205,7 +209,7 @@ def test_a_message_delivered_twice_counts_once(tmp_path):
     expected = fingerprints(once)
     for name, host in twice.items():
         assert Agent.restore(*host.state(4)).fingerprint() == expected[name]
-        assert _Host(str(tmp_path / f"{name}.ks"), 1)._agent.fingerprint() == expected[name]
+        assert _Host(str(tmp_path / f"{name}.ks"), 1, 1)._agent.fingerprint() == expected[name]
 
 
 def test_without_ray(monkeypatch):

@@ -13,7 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import (  # type: ignore[import-untyped]
+    threadpool_info,
+    threadpool_limits,
+)
 
 from kernelstream import storage
 from kernelstream.network._agent import Agent, Message, Name, RoundRecord
@@ -71,6 +74,10 @@ class RayEngine:
     call names its round and carries all it needs, so that a call made twice, or repeated by Ray
     after a restart, does what one call does. An agent writes its checkpoint before it reports a
     round as closed: plain data, checksummed, replaced in one go.
+
+    BLAS has as many threads in every agent as in this process, because the bits of a product of
+    matrices depend on their number. Where agents share processors, let it be one: set
+    ``OPENBLAS_NUM_THREADS=1`` before Python starts.
 
     Samples and answers are held by Ray's object store, not by the agents: they outlive an agent's
     process, but not the loss of the machine that holds them, which is Ray's ``ObjectLostError``.
@@ -308,7 +315,7 @@ class RayEngine:
             "max_task_retries": -1,  # calls can be repeated: see Notes
         }
         host = self._ray.remote(_Host).options(**options)
-        return host.remote(str(self._paths[name]), self.checkpoint_every)
+        return host.remote(str(self._paths[name]), self.checkpoint_every, _blas_threads())
 
     def _forget(self) -> None:
         for name, actor in self._actors.items():
@@ -339,9 +346,8 @@ def _asking(method: str, *arguments: Any) -> Callable[[Any], list[Any]]:
 class _Host:
     """The actor: one agent, and its checkpoint."""
 
-    def __init__(self, path: str, checkpoint_every: int) -> None:
-        # Sums of a product may depend on how BLAS splits it.
-        threadpool_limits(1)
+    def __init__(self, path: str, checkpoint_every: int, threads: int) -> None:
+        threadpool_limits(threads, "blas")
         self._path, self._every = path, checkpoint_every
         self._agent = _read(path)
         self._opened = -1
@@ -388,6 +394,13 @@ class _Host:
         """Open the round if this process has not: it may have been restarted in between."""
         if batch is not None and self._opened != round and self._agent.round == round:
             self.open(round, batch)
+
+
+def _blas_threads() -> int:
+    """Of this process. The bits of a product depend on how many threads share it."""
+    found = [library["num_threads"] for library in threadpool_info()
+             if library["user_api"] == "blas"]  # fmt: skip
+    return max(found, default=1)
 
 
 def _read(path: str | os.PathLike[str]) -> Agent:
