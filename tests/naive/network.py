@@ -25,7 +25,7 @@ class Node:
 def network(
     kernel, neighbours, rounds, features, loss, loss_number=0.0, outputs=1, eta=0.5,
     regularisation=0.0, budget=0.1, most=10**9, penalty=None, tolerance=None, fading=0.0,
-    implicit=True, two_way=False, silent=(),
+    normalised=True, two_way=False, silent=(),
 ):  # fmt: skip
     """Run the rounds, each a dict of agent to (X, targets); returns nodes and differences.
 
@@ -66,10 +66,8 @@ def network(
             steps[i] = []
             for x, pull, slope, towards in terms:
                 rate = eta * pull * kernel(x, x)
-                if implicit:
-                    derivative = (slope + towards) / (1.0 + rate)
-                else:
-                    derivative = slope + towards / max(1.0, rate)
+                limit = 1.0 + rate if normalised else max(1.0, rate)
+                derivative = slope + towards / limit
                 steps[i].append((x, -eta / len(X) * derivative))
             for j in heard:
                 found[i, j] = float(np.mean(np.sum((said[i, i] - said[j, i]) ** 2, axis=1)))

@@ -20,7 +20,7 @@ def coupled_step(
     most, batch, averaging, horizon, projection, outputs,
     codes, numbers, needs_dots, needs_squares, needs_l1, depth,
     dense, data, indices, indptr, sparse,
-    labels, pulls, centres, implicit, f, losses,
+    labels, pulls, centres, normalised, f, losses,
 ):  # fmt: skip
     """One step of f~ = (1 - eta lambda) f - eta/n sum_r [l'_r + pull_r f(x_r) - centre_r] k(x_r, .)
 
@@ -29,9 +29,10 @@ def coupled_step(
     them are its neighbours' and have no label: only the pull acts there. A capacity for all of
     them is assumed.
 
-    ``implicit`` takes the pull at the new function instead of the old one: the whole step of a
-    sample is divided by 1 + eta pull k(x, x), and no pull is too strong. Otherwise a pull beyond
-    1 / (eta k(x, x)), which would overshoot, acts like one of just that strength.
+    The pull is a gradient step on a quadratic of curvature pull k(x, x). ``normalised`` divides it
+    by 1 + eta pull k(x, x): f(x) moves a share below 1 of its way to the neighbours, however
+    strong they pull, and the loss acts in full. Otherwise a pull beyond 1 / (eta k(x, x)), which
+    would overshoot, acts like one of just that strength.
 
     ``f`` (count, columns) receives the values and ``losses`` (n,) the losses before the step.
     Returns ``DONE``, or ``DIVERGED`` with nothing changed.
@@ -72,10 +73,9 @@ def coupled_step(
             slope[:] = 0.0
         if pulls[r] > 0.0:
             rate = eta * pulls[r] * self_value(program, norms[r, 0])
-            strength = 1.0 if implicit or rate <= 1.0 else 1.0 / rate
-            whole = 1.0 / (1.0 + rate) if implicit else 1.0
+            strength = 1.0 / (1.0 + rate) if normalised else 1.0 / max(1.0, rate)
             for c in range(outputs):
-                slope[c] = whole * (slope[c] + strength * (pulls[r] * f[r, c] - centres[r, c]))
+                slope[c] += strength * (pulls[r] * f[r, c] - centres[r, c])
                 some = some or slope[c] != 0.0
         if not some:
             continue

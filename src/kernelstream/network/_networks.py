@@ -1,4 +1,7 @@
-"""Networks of agents that learn together: consensus by penalty, proximity by multipliers."""
+"""Networks of agents that learn together: consensus by penalty, proximity by multipliers.
+
+Equation numbers are those of the survey of online learning with kernels, Section III.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +38,9 @@ _GRAPH = """
 _PARAMETERS = """
     loss : str or Loss, default="log_loss"
         A loss for classes, or one for numbers: that decides what the network learns.
-    coupling : {"implicit", "explicit"}, default="implicit"
-        Take the pull of the neighbours at the new function, which no strength makes unstable, or
-        at the old one, as the survey prints it. See the notes.
+    coupling : {"normalised", "explicit"}, default="normalised"
+        Limit the pull of the neighbours so that no strength makes it overshoot, or take it as the
+        survey prints it. See the notes.
     two_way : bool, default=False
         Also move an agent at its neighbours' samples. The penalty on f_i(x_i) - f_j(x_i) has a
         gradient in f_j too, which the survey leaves out; with it agents learn about places
@@ -97,8 +100,8 @@ class _Network(Saved):
         random_state: int | None,
         settings: dict[str, Any],
     ) -> None:
-        if coupling not in ("implicit", "explicit"):
-            raise ValueError(f"coupling must be 'implicit' or 'explicit', got {coupling!r}")
+        if coupling not in ("normalised", "explicit"):
+            raise ValueError(f"coupling must be 'normalised' or 'explicit', got {coupling!r}")
         _check_graph(graph, allow_disconnected)
         self.graph = graph
         self.loss = make_loss(loss)
@@ -472,16 +475,12 @@ class ConsensusNetwork(_Network):
 
         f_i <- (1 - eta alpha) f_i - eta mean_x [l'(f_i(x), y) + c sum_j (f_i(x) - f_j(x))] k(x, .)
 
-    (17), followed by kernel orthogonal matching pursuit, each agent on its own [1]_. The survey's
+    (17), followed by kernel orthogonal matching pursuit, each agent on its own. The survey's
     step, ``coupling="explicit"``, needs eta0 c degree k(x, x) <= 1 and is refused beyond: the pull
     is a gradient step on a quadratic of curvature c degree k(x, x), and neighbours move towards
-    one another at the same time. ``"implicit"`` takes the pull at the new function: the
-    sample's whole step is divided by 1 + eta c degree k(x, x), the fixed point is the same.
-
-    References
-    ----------
-    .. [1] A. Koppel, A. S. Bedi, V. Krishnamurthy et al., survey of online learning with
-       kernels, Section III.
+    one another at the same time. ``"normalised"`` divides the pull by 1 + eta c degree k(x, x):
+    f_i(x) moves a share below 1 of its way to its neighbours' mean. It is (17) with an effective
+    penalty c / (1 + eta c degree k(x, x)), which larger c bring up to 1 / (eta degree k(x, x)).
 
     Examples
     --------
@@ -503,7 +502,7 @@ class ConsensusNetwork(_Network):
         *,
         penalty: Any = 1.0,
         loss: Any = "log_loss",
-        coupling: str = "implicit",
+        coupling: str = "normalised",
         two_way: bool = False,
         classes: Any = None,
         agent_settings: Mapping[Name, Mapping[str, Any]] | None = None,
@@ -524,7 +523,7 @@ class ConsensusNetwork(_Network):
         return Coupling(
             "consensus",
             penalty=self._per_edge("penalty", self.penalty, name),
-            implicit=self.coupling == "implicit",
+            normalised=self.coupling == "normalised",
             two_way=self.two_way,
         )
 
@@ -559,9 +558,9 @@ class ProximityNetwork(_Network):
         mu_ij <- max(0, (1 - delta eta^2) mu_ij + eta (h_ij - gamma_ij))                 (20)
 
     Where the agents differ by more than the tolerance the multiplier grows until they do not. It
-    has no bound known in advance, hence the implicit step; with ``coupling="explicit"`` a pull that
-    would overshoot, beyond 1 / (eta k(x, x)), is cut there. As (19) is printed no multiplier has to
-    be sent; the survey says one must, and with ``two_way=True``, the whole gradient of the
+    has no bound known in advance, hence the normalised pull; with ``coupling="explicit"`` a pull
+    that would overshoot, beyond 1 / (eta k(x, x)), is cut there. As (19) is printed no multiplier
+    has to be sent; the survey says one must, and with ``two_way=True``, the whole gradient of the
     Lagrangian, it is.
 
     Examples
@@ -587,7 +586,7 @@ class ProximityNetwork(_Network):
         tolerance: Any = 0.1,
         dual_regularisation: float = 0.01,
         loss: Any = "log_loss",
-        coupling: str = "implicit",
+        coupling: str = "normalised",
         two_way: bool = False,
         classes: Any = None,
         agent_settings: Mapping[Name, Mapping[str, Any]] | None = None,
@@ -610,7 +609,7 @@ class ProximityNetwork(_Network):
             "proximity",
             tolerance=self._per_edge("tolerance", self.tolerance, name),
             dual_regularisation=float(self.dual_regularisation),
-            implicit=self.coupling == "implicit",
+            normalised=self.coupling == "normalised",
             two_way=self.two_way,
         )
 
