@@ -40,6 +40,14 @@ def streams(loss, outputs, rounds, batch, seed=0):
     return made
 
 
+def test_any_penalty_is_stable_both_ways():
+    coupling = Coupling("consensus", penalty=1e3, two_way=True)
+    rounds = streams("log_loss", 3, size(80, 10), 4)
+    agents, _ = learn(rounds, "log_loss", 3, coupling, eta0=2.0, epsilon=0.1)
+    for agent in agents.values():
+        assert np.abs(agent.model.dual_coef_).max() < 100.0
+
+
 def learn(rounds, loss, outputs, coupling, silent=(), sparse=False, **settings):
     """The engine's agents after the rounds, and the records of every round."""
     settings = {"loss": loss, "gamma": 0.7, "random_state": 0, **settings}

@@ -46,7 +46,8 @@ class Coupling:
     dual_regularisation : float
         delta of (20).
     normalised : bool
-        Divide the pull by 1 + eta pull k(x, x): no strength makes the step overshoot.
+        Divide the pull by 1 + eta pull k(x, x): no strength makes the step overshoot. Otherwise
+        a pull beyond 1 / (eta k(x, x)) is cut there, and a penalty that means one is refused.
     two_way : bool
         Also learn at the neighbours' samples: the other half of the penalty's gradient, which
         (17) leaves out.
@@ -199,7 +200,9 @@ class Agent:
         self._settings = model._settings(model._outputs, most)
         kernel, coupling = model.kernel_, self.coupling
         if coupling.kind == "consensus" and not coupling.normalised and kernel.isotropic:
-            rate = self.model.eta0 * self._penalties.sum() * self_value(kernel.program, 0.0)
+            # With two_way every edge pulls at both its agents' samples.
+            total = self._penalties.sum() * (2.0 if coupling.two_way else 1.0)
+            rate = model.eta0 * total * self_value(kernel.program, 0.0)
             if not rate <= 1.0:
                 # Alone, a step of (17) moves f(x) by `rate` of its way to the neighbours' mean
                 # and would do below 2. They move towards it in the same round: together it is
@@ -333,7 +336,11 @@ class Agent:
                 strength = lesson.strength * n / len(lesson.values)  # a mean over them, too
                 pulls.append(np.full(len(lesson.values), strength))
                 centres.append(strength * lesson.values)
-        eta, f, losses = self._step(rows, targets, np.concatenate(pulls), np.concatenate(centres))
+        eta = float(step_size(*self._settings[3:6], model._state.status[0]["steps"]))
+        limit = self._limit(eta * sum(float(pull[0]) for pull in pulls), rows)
+        f, losses = self._step(
+            rows, targets, np.concatenate(pulls) * limit, np.concatenate(centres) * limit
+        )
         f = f[:n]
         record.samples = n
         record.loss = float(losses.mean())
@@ -351,8 +358,8 @@ class Agent:
 
     def _step(
         self, rows: Rows, targets: Any, pulls: Any, centres: Any
-    ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-        """One compiled step; returns its size, and the values and losses before it."""
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """One compiled step; returns the values and losses before it."""
         model, count = self.model, len(pulls)
         state = model._state
         if state.order + count > state.capacity:
@@ -360,12 +367,10 @@ class Agent:
         if model._state.status[0]["changes"] >= PROBE_EVERY:
             model._watch()
         state = model._state
-        settings = self._settings
-        eta = float(step_size(*settings[3:6], state.status[0]["steps"]))
-        f, losses = np.empty((count, state.weights.shape[1])), np.empty(len(targets))
+        f, losses = np.zeros((count, state.weights.shape[1])), np.empty(len(targets))
         reason = coupled_step(
-            *state, *settings, *model.kernel_.program, *rows,
-            targets, pulls, centres, self.coupling.normalised, f, losses,
+            *state, *self._settings, *model.kernel_.program, *rows,
+            targets, pulls, centres, f, losses,
         )  # fmt: skip
         if reason == DIVERGED:
             raise DivergenceError(
@@ -375,7 +380,25 @@ class Agent:
         needed = max(SMALLEST_CAPACITY, state.order) + count
         if state.capacity > 4 * needed:
             model._state = resize(state, spread(2 * needed, needed))
-        return eta, f[:, : model._outputs], losses
+        return f[:, : model._outputs], losses
+
+    def _limit(self, pull: float, rows: Rows) -> float:
+        """What keeps the pull of all neighbours together, given times eta, from overshooting.
+
+        It is a gradient step on a quadratic of curvature at most pull k(x, x): f moves that share
+        of its way to the neighbours' values, or with the limit a share below 1.
+        """
+        if pull == 0.0:
+            return 1.0
+        kernel = self.model.kernel_
+        largest = 0.0  # k(x, x) grows with |x| where it is not the same everywhere
+        if not kernel.isotropic:
+            matrix = _matrix(rows)
+            largest = float(
+                (matrix.multiply(matrix) if rows.sparse else matrix**2).sum(axis=1).max()
+            )
+        rate = pull * self_value(kernel.program, largest)
+        return float(1.0 / (1.0 + rate) if self.coupling.normalised else 1.0 / max(1.0, rate))
 
     def _strengths(self) -> NDArray[np.float64]:
         """What multiplies f_i - f_j: c of (17), or 2 mu_ij of (19), where h' = 2 (f_i - f_j)."""
@@ -400,8 +423,8 @@ class Agent:
         if unknown.any():
             row = int(np.argmax(unknown))
             raise ValueError(
-                f"y contains the label {labels[row]!r} at row {row}, not among the network's "
-                f"classes {classes.tolist()}; name all of them with classes="
+                f"y contains the label {labels.tolist()[row]!r} at row {row}, not among the "
+                f"network's classes {classes.tolist()}; name all of them with classes="
             )
         return places.astype(np.float64)  # type: ignore[no-any-return]
 

@@ -268,8 +268,8 @@ class _Network(Saved):
             classes = _union([_labels(y, "y") for _, y in batches.values()])
             if len(classes) < 2:
                 raise ValueError(
-                    f"the first round has only the class {classes[0]!r}: name all of them with "
-                    "classes="
+                    f"the first round has only the class {classes.tolist()[0]!r}: name all of them "
+                    "with classes="
                 )
         settings = self._settings
         if any(chosen.get("gamma") == "scale" for chosen in settings.values()):
@@ -476,11 +476,12 @@ class ConsensusNetwork(_Network):
         f_i <- (1 - eta alpha) f_i - eta mean_x [l'(f_i(x), y) + c sum_j (f_i(x) - f_j(x))] k(x, .)
 
     (17), followed by kernel orthogonal matching pursuit, each agent on its own. The survey's
-    step, ``coupling="explicit"``, needs eta0 c degree k(x, x) <= 1 and is refused beyond: the pull
-    is a gradient step on a quadratic of curvature c degree k(x, x), and neighbours move towards
-    one another at the same time. ``"normalised"`` divides the pull by 1 + eta c degree k(x, x):
-    f_i(x) moves a share below 1 of its way to its neighbours' mean. It is (17) with an effective
-    penalty c / (1 + eta c degree k(x, x)), which larger c bring up to 1 / (eta degree k(x, x)).
+    step, ``coupling="explicit"``, needs eta0 c degree k(x, x) <= 1 (with ``two_way`` 1/2) and is
+    refused beyond: the pull is a gradient step on a quadratic of curvature c degree k(x, x), and
+    neighbours move towards one another at the same time. ``"normalised"`` divides the pull by
+    1 + eta c degree k(x, x): f_i(x) moves a share below 1 of its way to its neighbours' mean. It is
+    (17) with an effective penalty c / (1 + eta c degree k(x, x)), which larger c bring up to
+    1 / (eta degree k(x, x)).
 
     Examples
     --------
@@ -672,7 +673,7 @@ def _pair(name: Any, batch: Any) -> tuple[Any, Any]:
     if not isinstance(batch, tuple | list) or len(batch) != 2:
         raise ValueError(f"agent {name!r}: expected (X, y), got a {type(batch).__name__}")
     X, y = batch
-    return X if issparse(X) or hasattr(X, "shape") else np.asarray(X), y
+    return X.tocsr() if issparse(X) else np.asarray(X), y
 
 
 def _width(name: Name, X: Any) -> int:
@@ -683,10 +684,9 @@ def _width(name: Name, X: Any) -> int:
 
 def _pieces(X: Any, y: Any, batch: int) -> Iterator[tuple[Any, Any]]:
     """(X, y) by ``batch`` samples."""
-    X = X.tocsr() if issparse(X) else X
-    X, y = getattr(X, "iloc", X), np.asarray(y)
-    if X is not y and len(y) != (count := getattr(X, "shape", np.shape(X))[0]):
-        raise ValueError(f"X has {count} rows, y has {len(y)}")
+    y = np.asarray(y)
+    if X.shape[0] != len(y):
+        raise ValueError(f"X has {X.shape[0]} rows, y has {len(y)}")
     for first in range(0, len(y), batch):
         yield X[first : first + batch], y[first : first + batch]
 
