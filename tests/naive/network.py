@@ -25,7 +25,7 @@ class Node:
 def network(
     kernel, neighbours, rounds, features, loss, loss_number=0.0, outputs=1, eta=0.5,
     regularisation=0.0, budget=0.1, most=10**9, penalty=None, tolerance=None, fading=0.0,
-    implicit=True, two_way=False, silent=(),
+    normalised=True, two_way=False, silent=(),
 ):  # fmt: skip
     """Run the rounds, each a dict of agent to (X, targets); returns nodes and differences.
 
@@ -51,26 +51,27 @@ def network(
             terms = []
             for r, x in enumerate(X):
                 f = said[i, i][r]
-                pull = sum(strength(i, j) for j in heard)
                 towards = sum(
                     (strength(i, j) * (f - said[j, i][r]) for j in heard), np.zeros(outputs)
                 )
                 slope = losses.derivative(loss, loss_number, f, y[r])
-                terms.append((x, pull, slope, towards))
+                terms.append((x, slope, towards))
             if two_way:  # the neighbours' samples
                 for j in heard:
                     for r, x in enumerate(batches[j][0] if j in batches else []):
                         s = strength(j, i) * len(X) / len(batches[j][0])
                         f = nodes[i].value(kernel, x)
-                        terms.append((x, s, np.zeros(outputs), s * (f - said[j, j][r])))
-            steps[i] = []
-            for x, pull, slope, towards in terms:
-                rate = eta * pull * kernel(x, x)
-                if implicit:
-                    derivative = (slope + towards) / (1.0 + rate)
-                else:
-                    derivative = slope + towards / max(1.0, rate)
-                steps[i].append((x, -eta / len(X) * derivative))
+                        terms.append((x, np.zeros(outputs), s * (f - said[j, j][r])))
+            pulled = sum(strength(i, j) for j in heard)
+            if two_way:
+                pulled += sum(
+                    strength(j, i) * len(X) / len(batches[j][0]) for j in heard if j in batches
+                )
+            rate = eta * pulled * max(kernel(x, x) for x, *_ in terms)
+            limit = 1.0 + rate if normalised else max(1.0, rate)
+            steps[i] = [
+                (x, -eta / len(X) * (slope + towards / limit)) for x, slope, towards in terms
+            ]
             for j in heard:
                 found[i, j] = float(np.mean(np.sum((said[i, i] - said[j, i]) ** 2, axis=1)))
         for i, step in steps.items():

@@ -215,9 +215,9 @@ def test_settings_that_cannot_be():
         ),
         (
             {"eta0": 1.0},
-            Coupling("consensus", penalty=1.1, implicit=False),
+            Coupling("consensus", penalty=1.1, normalised=False),
             ValueError,
-            r"= 1.1 is above 1.*coupling='implicit'",
+            r"= 1.1 is above 1.*coupling='normalised'",
         ),
     ):
         with pytest.raises(error, match=message):

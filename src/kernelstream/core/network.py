@@ -4,7 +4,7 @@ import numpy as np
 
 from kernelstream.core.blas import multiply
 from kernelstream.core.jit import compiled
-from kernelstream.core.kernel import Program, Rows, kernel_rows, self_value
+from kernelstream.core.kernel import Program, Rows, kernel_rows
 from kernelstream.core.komp import prune_block, renormalise, take_in_block
 from kernelstream.core.loss import loss_derivative, loss_value
 from kernelstream.core.passes import DIVERGED, DONE, LARGEST_WEIGHT, target_of
@@ -20,7 +20,7 @@ def coupled_step(
     most, batch, averaging, horizon, projection, outputs,
     codes, numbers, needs_dots, needs_squares, needs_l1, depth,
     dense, data, indices, indptr, sparse,
-    labels, pulls, centres, implicit, f, losses,
+    labels, pulls, centres, f, losses,
 ):  # fmt: skip
     """One step of f~ = (1 - eta lambda) f - eta/n sum_r [l'_r + pull_r f(x_r) - centre_r] k(x_r, .)
 
@@ -29,12 +29,8 @@ def coupled_step(
     them are its neighbours' and have no label: only the pull acts there. A capacity for all of
     them is assumed.
 
-    ``implicit`` takes the pull at the new function instead of the old one: the whole step of a
-    sample is divided by 1 + eta pull k(x, x), and no pull is too strong. Otherwise a pull beyond
-    1 / (eta k(x, x)), which would overshoot, acts like one of just that strength.
-
-    ``f`` (count, columns) receives the values and ``losses`` (n,) the losses before the step.
-    Returns ``DONE``, or ``DIVERGED`` with nothing changed.
+    ``f`` (count, columns), full of zeros, receives the values and ``losses`` (n,) the losses before
+    the step. Returns ``DONE``, or ``DIVERGED`` with nothing changed.
     """
     state = State(
         points, square_norms, absolute_norms, self_kernels, state_weights, factor, diagonal, status
@@ -71,11 +67,8 @@ def coupled_step(
         if not some:
             slope[:] = 0.0
         if pulls[r] > 0.0:
-            rate = eta * pulls[r] * self_value(program, norms[r, 0])
-            strength = 1.0 if implicit or rate <= 1.0 else 1.0 / rate
-            whole = 1.0 / (1.0 + rate) if implicit else 1.0
             for c in range(outputs):
-                slope[c] = whole * (slope[c] + strength * (pulls[r] * f[r, c] - centres[r, c]))
+                slope[c] += pulls[r] * f[r, c] - centres[r, c]
                 some = some or slope[c] != 0.0
         if not some:
             continue

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -46,8 +45,9 @@ class Coupling:
         gamma_ij of (18), for ``proximity``.
     dual_regularisation : float
         delta of (20).
-    implicit : bool
-        Take the pull at the new function: no strength makes the step overshoot.
+    normalised : bool
+        Divide the pull by 1 + eta pull k(x, x): no strength makes the step overshoot. Otherwise
+        a pull beyond 1 / (eta k(x, x)) is cut there, and a penalty that means one is refused.
     two_way : bool
         Also learn at the neighbours' samples: the other half of the penalty's gradient, which
         (17) leaves out.
@@ -57,7 +57,7 @@ class Coupling:
     penalty: float | Mapping[Name, float] = 0.0
     tolerance: float | Mapping[Name, float] = 0.0
     dual_regularisation: float = 0.0
-    implicit: bool = True
+    normalised: bool = True
     two_way: bool = False
 
 
@@ -104,6 +104,15 @@ class RoundRecord:
     order: int = 0  # points after the round
     messages: int = 0  # requests it sent, and answers that came
     bytes: int = 0  # of the numbers in them
+
+    def copy(self) -> RoundRecord:
+        """The same record with dicts of its own."""
+        return replace(
+            self,
+            differences=dict(self.differences),
+            violations=dict(self.violations),
+            multipliers=dict(self.multipliers),
+        )
 
     @property
     def disagreement(self) -> float | None:
@@ -186,9 +195,14 @@ class Agent:
         self._tolerances = self._per_neighbour("tolerance", self.coupling.tolerance)
         self._batch: tuple[Rows, NDArray[np.float64], Any] | None = None
         self._given: dict[Name, Message] = {}
-        kernel, coupling = self.model.kernel_, self.coupling
-        if coupling.kind == "consensus" and not coupling.implicit and kernel.isotropic:
-            rate = self.model.eta0 * self._penalties.sum() * self_value(kernel.program, 0.0)
+        model = self.model
+        most = np.iinfo(np.int32).max if model.max_points is None else model.max_points
+        self._settings = model._settings(model._outputs, most)
+        kernel, coupling = model.kernel_, self.coupling
+        if coupling.kind == "consensus" and not coupling.normalised and kernel.isotropic:
+            # With two_way every edge pulls at both its agents' samples.
+            total = self._penalties.sum() * (2.0 if coupling.two_way else 1.0)
+            rate = model.eta0 * total * self_value(kernel.program, 0.0)
             if not rate <= 1.0:
                 # Alone, a step of (17) moves f(x) by `rate` of its way to the neighbours' mean
                 # and would do below 2. They move towards it in the same round: together it is
@@ -196,7 +210,7 @@ class Agent:
                 raise ValueError(
                     f"agent {self.name!r}: eta0 * penalty * degree * k(x, x) = {rate:.3g} is above "
                     "1: neighbours would overshoot one another. Choose a smaller penalty or eta0, "
-                    "or coupling='implicit', which is stable for any penalty"
+                    "or coupling='normalised', which is stable for any penalty"
                 )
         if not self.coupling.dual_regularisation * self.model.eta0**2 < 1.0:
             raise ValueError(
@@ -263,7 +277,7 @@ class Agent:
         is. A second call for the same round changes nothing.
         """
         if round == self.round - 1 and self._last is not None:
-            return copy.deepcopy(self._last)
+            return self._last.copy()
         if round != self.round:
             raise ValueError(
                 f"agent {self.name!r} is in round {self.round}: it cannot close round {round}"
@@ -280,7 +294,7 @@ class Agent:
             record.multipliers = dict(zip(self.neighbours, self.multipliers.tolist(), strict=True))
         self._batch, self._last = None, record
         self.round += 1
-        return copy.deepcopy(record)
+        return record.copy()
 
     def _heard(self, answers: Mapping[Name, Message | None]) -> list[tuple[int, Message]]:
         """The answers that came, each with its neighbour's place, in the neighbours' order."""
@@ -309,11 +323,12 @@ class Agent:
         assert self._batch is not None
         rows, targets, _ = self._batch
         n, model, strengths = len(targets), self.model, self._strengths()
-        pulls = [np.zeros(n)]
-        centres = [np.zeros((n, model._outputs))]
-        for place, answer in heard:
-            pulls[0] += strengths[place]
-            centres[0] += strengths[place] * answer.values
+        places = [place for place, _ in heard]
+        said = np.zeros((len(heard), n, model._outputs))
+        for k, (_, answer) in enumerate(heard):
+            said[k] = answer.values
+        pulls = [np.full(n, strengths[places].sum())]
+        centres = [np.tensordot(strengths[places], said, axes=1)]
         for _, answer in heard:
             if answer.lesson is not None:
                 lesson = answer.lesson
@@ -321,27 +336,30 @@ class Agent:
                 strength = lesson.strength * n / len(lesson.values)  # a mean over them, too
                 pulls.append(np.full(len(lesson.values), strength))
                 centres.append(strength * lesson.values)
-        eta, f, losses = self._step(rows, targets, np.concatenate(pulls), np.concatenate(centres))
+        eta = float(step_size(*self._settings[3:6], model._state.status[0]["steps"]))
+        limit = self._limit(eta * sum(float(pull[0]) for pull in pulls), rows)
+        f, losses = self._step(
+            rows, targets, np.concatenate(pulls) * limit, np.concatenate(centres) * limit
+        )
         f = f[:n]
         record.samples = n
         record.loss = float(losses.mean())
         record.error = self._error(f, targets)
-        for place, answer in heard:
-            name = self.neighbours[place]
-            # h_ij = |f_i - f_j|^2, the mean over the round's samples
-            difference = float(((f - answer.values) ** 2).sum(axis=1).mean())
-            record.differences[name] = difference
-            if self.coupling.kind == "proximity":
-                violation = difference - self._tolerances[place]
-                record.violations[name] = float(violation)
-                fading = 1.0 - self.coupling.dual_regularisation * eta * eta
-                moved = fading * self.multipliers[place] + eta * violation  # (20)
-                self.multipliers[place] = max(0.0, moved)
+        # h_ij = |f_i - f_j|^2, the mean over the round's samples
+        differences = ((f - said) ** 2).sum(axis=(1, 2)) / n
+        names = [self.neighbours[place] for place in places]
+        record.differences = dict(zip(names, differences.tolist(), strict=True))
+        if self.coupling.kind == "proximity":
+            violations = differences - self._tolerances[places]
+            record.violations = dict(zip(names, violations.tolist(), strict=True))
+            fading = 1.0 - self.coupling.dual_regularisation * eta * eta
+            moved = fading * self.multipliers[places] + eta * violations  # (20)
+            self.multipliers[places] = np.maximum(0.0, moved)
 
     def _step(
         self, rows: Rows, targets: Any, pulls: Any, centres: Any
-    ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-        """One compiled step; returns its size, and the values and losses before it."""
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """One compiled step; returns the values and losses before it."""
         model, count = self.model, len(pulls)
         state = model._state
         if state.order + count > state.capacity:
@@ -349,13 +367,10 @@ class Agent:
         if model._state.status[0]["changes"] >= PROBE_EVERY:
             model._watch()
         state = model._state
-        most = np.iinfo(np.int32).max if model.max_points is None else model.max_points
-        settings = model._settings(model._outputs, most)
-        eta = float(step_size(*settings[3:6], state.status[0]["steps"]))
-        f, losses = np.empty((count, state.weights.shape[1])), np.empty(len(targets))
+        f, losses = np.zeros((count, state.weights.shape[1])), np.empty(len(targets))
         reason = coupled_step(
-            *state, *settings, *model.kernel_.program, *rows,
-            targets, pulls, centres, self.coupling.implicit, f, losses,
+            *state, *self._settings, *model.kernel_.program, *rows,
+            targets, pulls, centres, f, losses,
         )  # fmt: skip
         if reason == DIVERGED:
             raise DivergenceError(
@@ -365,7 +380,25 @@ class Agent:
         needed = max(SMALLEST_CAPACITY, state.order) + count
         if state.capacity > 4 * needed:
             model._state = resize(state, spread(2 * needed, needed))
-        return eta, f[:, : model._outputs], losses
+        return f[:, : model._outputs], losses
+
+    def _limit(self, pull: float, rows: Rows) -> float:
+        """What keeps the pull of all neighbours together, given times eta, from overshooting.
+
+        It is a gradient step on a quadratic of curvature at most pull k(x, x): f moves that share
+        of its way to the neighbours' values, or with the limit a share below 1.
+        """
+        if pull == 0.0:
+            return 1.0
+        kernel = self.model.kernel_
+        largest = 0.0  # k(x, x) grows with |x| where it is not the same everywhere
+        if not kernel.isotropic:
+            matrix = _matrix(rows)
+            largest = float(
+                (matrix.multiply(matrix) if rows.sparse else matrix**2).sum(axis=1).max()
+            )
+        rate = pull * self_value(kernel.program, largest)
+        return float(1.0 / (1.0 + rate) if self.coupling.normalised else 1.0 / max(1.0, rate))
 
     def _strengths(self) -> NDArray[np.float64]:
         """What multiplies f_i - f_j: c of (17), or 2 mu_ij of (19), where h' = 2 (f_i - f_j)."""
@@ -383,14 +416,17 @@ class Agent:
     def _places(self, labels: NDArray[Any]) -> NDArray[np.float64]:
         """Labels as places among the classes."""
         classes = self.model.classes_
-        unknown = ~np.isin(labels, classes)
+        if (classes.dtype.kind == "U") != (labels.dtype.kind == "U"):
+            raise ValueError(f"y holds {labels.dtype}, the classes are {classes.tolist()}")
+        places = np.minimum(classes.searchsorted(labels), len(classes) - 1)
+        unknown = classes[places] != labels
         if unknown.any():
             row = int(np.argmax(unknown))
             raise ValueError(
-                f"y contains the label {labels[row]!r} at row {row}, not among the network's "
-                f"classes {classes.tolist()}; name all of them with classes="
+                f"y contains the label {labels.tolist()[row]!r} at row {row}, not among the "
+                f"network's classes {classes.tolist()}; name all of them with classes="
             )
-        return classes.searchsorted(labels).astype(np.float64)
+        return places.astype(np.float64)  # type: ignore[no-any-return]
 
     def _error(self, f: NDArray[np.float64], targets: NDArray[np.float64]) -> float:
         if not hasattr(self.model, "classes_"):

@@ -1,4 +1,7 @@
-"""Networks of agents that learn together: consensus by penalty, proximity by multipliers."""
+"""Networks of agents that learn together: consensus by penalty, proximity by multipliers.
+
+Equation numbers are those of the survey of online learning with kernels, Section III.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +38,9 @@ _GRAPH = """
 _PARAMETERS = """
     loss : str or Loss, default="log_loss"
         A loss for classes, or one for numbers: that decides what the network learns.
-    coupling : {"implicit", "explicit"}, default="implicit"
-        Take the pull of the neighbours at the new function, which no strength makes unstable, or
-        at the old one, as the survey prints it. See the notes.
+    coupling : {"normalised", "explicit"}, default="normalised"
+        Limit the pull of the neighbours so that no strength makes it overshoot, or take it as the
+        survey prints it. See the notes.
     two_way : bool, default=False
         Also move an agent at its neighbours' samples. The penalty on f_i(x_i) - f_j(x_i) has a
         gradient in f_j too, which the survey leaves out; with it agents learn about places
@@ -97,8 +100,8 @@ class _Network(Saved):
         random_state: int | None,
         settings: dict[str, Any],
     ) -> None:
-        if coupling not in ("implicit", "explicit"):
-            raise ValueError(f"coupling must be 'implicit' or 'explicit', got {coupling!r}")
+        if coupling not in ("normalised", "explicit"):
+            raise ValueError(f"coupling must be 'normalised' or 'explicit', got {coupling!r}")
         _check_graph(graph, allow_disconnected)
         self.graph = graph
         self.loss = make_loss(loss)
@@ -265,8 +268,8 @@ class _Network(Saved):
             classes = _union([_labels(y, "y") for _, y in batches.values()])
             if len(classes) < 2:
                 raise ValueError(
-                    f"the first round has only the class {classes[0]!r}: name all of them with "
-                    "classes="
+                    f"the first round has only the class {classes.tolist()[0]!r}: name all of them "
+                    "with classes="
                 )
         settings = self._settings
         if any(chosen.get("gamma") == "scale" for chosen in settings.values()):
@@ -472,16 +475,13 @@ class ConsensusNetwork(_Network):
 
         f_i <- (1 - eta alpha) f_i - eta mean_x [l'(f_i(x), y) + c sum_j (f_i(x) - f_j(x))] k(x, .)
 
-    (17), followed by kernel orthogonal matching pursuit, each agent on its own [1]_. The survey's
-    step, ``coupling="explicit"``, needs eta0 c degree k(x, x) <= 1 and is refused beyond: the pull
-    is a gradient step on a quadratic of curvature c degree k(x, x), and neighbours move towards
-    one another at the same time. ``"implicit"`` takes the pull at the new function: the
-    sample's whole step is divided by 1 + eta c degree k(x, x), the fixed point is the same.
-
-    References
-    ----------
-    .. [1] A. Koppel, A. S. Bedi, V. Krishnamurthy et al., survey of online learning with
-       kernels, Section III.
+    (17), followed by kernel orthogonal matching pursuit, each agent on its own. The survey's
+    step, ``coupling="explicit"``, needs eta0 c degree k(x, x) <= 1 (with ``two_way`` 1/2) and is
+    refused beyond: the pull is a gradient step on a quadratic of curvature c degree k(x, x), and
+    neighbours move towards one another at the same time. ``"normalised"`` divides the pull by
+    1 + eta c degree k(x, x): f_i(x) moves a share below 1 of its way to its neighbours' mean. It is
+    (17) with an effective penalty c / (1 + eta c degree k(x, x)), which larger c bring up to
+    1 / (eta degree k(x, x)).
 
     Examples
     --------
@@ -503,7 +503,7 @@ class ConsensusNetwork(_Network):
         *,
         penalty: Any = 1.0,
         loss: Any = "log_loss",
-        coupling: str = "implicit",
+        coupling: str = "normalised",
         two_way: bool = False,
         classes: Any = None,
         agent_settings: Mapping[Name, Mapping[str, Any]] | None = None,
@@ -524,7 +524,7 @@ class ConsensusNetwork(_Network):
         return Coupling(
             "consensus",
             penalty=self._per_edge("penalty", self.penalty, name),
-            implicit=self.coupling == "implicit",
+            normalised=self.coupling == "normalised",
             two_way=self.two_way,
         )
 
@@ -559,9 +559,9 @@ class ProximityNetwork(_Network):
         mu_ij <- max(0, (1 - delta eta^2) mu_ij + eta (h_ij - gamma_ij))                 (20)
 
     Where the agents differ by more than the tolerance the multiplier grows until they do not. It
-    has no bound known in advance, hence the implicit step; with ``coupling="explicit"`` a pull that
-    would overshoot, beyond 1 / (eta k(x, x)), is cut there. As (19) is printed no multiplier has to
-    be sent; the survey says one must, and with ``two_way=True``, the whole gradient of the
+    has no bound known in advance, hence the normalised pull; with ``coupling="explicit"`` a pull
+    that would overshoot, beyond 1 / (eta k(x, x)), is cut there. As (19) is printed no multiplier
+    has to be sent; the survey says one must, and with ``two_way=True``, the whole gradient of the
     Lagrangian, it is.
 
     Examples
@@ -587,7 +587,7 @@ class ProximityNetwork(_Network):
         tolerance: Any = 0.1,
         dual_regularisation: float = 0.01,
         loss: Any = "log_loss",
-        coupling: str = "implicit",
+        coupling: str = "normalised",
         two_way: bool = False,
         classes: Any = None,
         agent_settings: Mapping[Name, Mapping[str, Any]] | None = None,
@@ -610,7 +610,7 @@ class ProximityNetwork(_Network):
             "proximity",
             tolerance=self._per_edge("tolerance", self.tolerance, name),
             dual_regularisation=float(self.dual_regularisation),
-            implicit=self.coupling == "implicit",
+            normalised=self.coupling == "normalised",
             two_way=self.two_way,
         )
 
@@ -673,7 +673,7 @@ def _pair(name: Any, batch: Any) -> tuple[Any, Any]:
     if not isinstance(batch, tuple | list) or len(batch) != 2:
         raise ValueError(f"agent {name!r}: expected (X, y), got a {type(batch).__name__}")
     X, y = batch
-    return X if issparse(X) or hasattr(X, "shape") else np.asarray(X), y
+    return X.tocsr() if issparse(X) else np.asarray(X), y
 
 
 def _width(name: Name, X: Any) -> int:
@@ -684,10 +684,9 @@ def _width(name: Name, X: Any) -> int:
 
 def _pieces(X: Any, y: Any, batch: int) -> Iterator[tuple[Any, Any]]:
     """(X, y) by ``batch`` samples."""
-    X = X.tocsr() if issparse(X) else X
-    X, y = getattr(X, "iloc", X), np.asarray(y)
-    if X is not y and len(y) != (count := getattr(X, "shape", np.shape(X))[0]):
-        raise ValueError(f"X has {count} rows, y has {len(y)}")
+    y = np.asarray(y)
+    if X.shape[0] != len(y):
+        raise ValueError(f"X has {X.shape[0]} rows, y has {len(y)}")
     for first in range(0, len(y), batch):
         yield X[first : first + batch], y[first : first + batch]
 
