@@ -55,7 +55,7 @@ class RayEngine:
         What is done with an agent that took longer. ``"restart"``: its process is ended and
         started anew from its checkpoint, ``restarts`` times in one step before ``TimeoutError``.
         ``"dead"``: it takes no further part; its neighbours go on without its answers, its
-        records are empty, and ``dead`` says since which round.
+        records (and the network's trace) say 0 points, and ``dead`` says since which round.
     restarts : int, default=3
         See ``on_timeout``.
     placement : dict, optional
@@ -127,6 +127,7 @@ class RayEngine:
         self._neighbours: dict[Name, list[Name]] = {}
         self._paths: dict[Name, Path] = {}
         self._actors: dict[Name, Any] = {}
+        self._records: dict[Name, RoundRecord] = {}  # the last ones
         self._next = 0  # the round to come
         self._log: dict[int, _Round] = {}  # what restarted agents may have to learn again
         self._opened = ExitStack()
@@ -168,10 +169,13 @@ class RayEngine:
         self._next = round + 1
         if self._next % self.checkpoint_every == 0:
             self._log.clear()  # every agent has a checkpoint of what follows
-        return {
-            name: closed[name][0] if name in closed else RoundRecord(name, round)
-            for name in self._actors
-        }
+        for name in self._actors:
+            if name in closed:
+                self._records[name] = closed[name][0]
+            else:  # its multipliers were these when it was last heard of
+                last = self._records.get(name, RoundRecord(name, round))
+                self._records[name] = RoundRecord(name, round, multipliers=last.multipliers)
+        return {name: record.copy() for name, record in self._records.items()}
 
     def agents(self) -> dict[Name, Agent]:
         """Copies of the agents as they are now; of dead ones as in their last checkpoint."""
@@ -322,7 +326,8 @@ class RayEngine:
             if name not in self.dead:
                 self._ray.kill(actor, no_restart=True)
         self.dead = {}
-        self._neighbours, self._paths, self._actors, self._log = {}, {}, {}, {}
+        self._neighbours, self._paths, self._actors = {}, {}, {}
+        self._records, self._log = {}, {}
         self._ray = None
 
 
