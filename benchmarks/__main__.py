@@ -14,6 +14,10 @@ from benchmarks import (
     comparison,
     features,
     kill,
+    comparison,
+    kill,
+    network_costs,
+    sharding,
     speed,
     tool,
     tradeoff,
@@ -45,6 +49,8 @@ BENCHMARKS = {
     "features-drift": features.drift,
     "tool": tool.tool,
     "kill": kill.main,
+    "sharding": sharding.main,
+    "network-costs": network_costs.main,
 }
 #: What ``make bench`` runs: a few minutes.
 USUAL = ("comparison", "calls", "sparse")

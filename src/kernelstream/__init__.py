@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         load,
         merge,
     )
+    from kernelstream.network.sharding import fit_sharded
     from kernelstream.pipeline import StreamModel
     from kernelstream.preparation import Preparation
 
@@ -45,6 +46,7 @@ __all__ = [
     "Preparation",
     "StreamModel",
     "__version__",
+    "fit_sharded",
     "load",
     "make_multidist",
     "make_regression_outliers",
@@ -54,6 +56,10 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Estimators when first asked for: scikit-learn takes longer to import than all of this."""
+    if name == "fit_sharded":
+        from kernelstream.network.sharding import fit_sharded
+
+        return fit_sharded
     if name in __all__:
         # The pipelines too, whatever is asked for: load reads their files.
         from kernelstream import feature_stream, models, pipeline, preparation  # noqa: F401

@@ -9,6 +9,11 @@ from kernelstream.evaluation.coverage_studies import (
 )
 from kernelstream.evaluation.fit_errors import Change, FitTrace, RiseDetector
 from kernelstream.evaluation.metrics import METRICS, ClassMetrics, NumberMetrics
+from kernelstream.evaluation.network_plots import (
+    plot_agent_surfaces,
+    plot_network,
+    plot_network_trace,
+)
 from kernelstream.evaluation.plots import plot_decision_surface, plot_fit, plot_value_surface
 from kernelstream.evaluation.prequential import Prequential, prequential
 from kernelstream.evaluation.risk import LossDistribution
@@ -29,8 +34,11 @@ __all__ = [
     "beta_rho_surface",
     "candidate_deltas",
     "diameter_curve",
+    "plot_agent_surfaces",
     "plot_decision_surface",
     "plot_fit",
+    "plot_network",
+    "plot_network_trace",
     "plot_value_surface",
     "prequential",
 ]

@@ -12,6 +12,9 @@ from kernelstream.compression.komp import compressed_state
 from kernelstream.core.state import SMALLEST_CAPACITY, resize
 from kernelstream.models._base import KernelEstimator
 
+#: Fields of the record that add up over the models.
+COUNTED = ("seen", "taken", "removed", "forced", "dependent", "error_spent")
+
 
 def merge(
     models: Sequence[Any],
@@ -66,14 +69,14 @@ def merge(
             first._columns // first._outputs
         ):
             raise ValueError(f"{first!r} and {model!r} are of different kinds")
+        if model.n_features_in_ != first.n_features_in_:
+            raise ValueError(
+                f"the models take {first.n_features_in_} and {model.n_features_in_} features"
+            )
         if model.kernel_ != first.kernel_:
             raise ValueError(
                 f"the models live in different spaces: {first.kernel_!r} and {model.kernel_!r}; "
                 "give all of them the same kernel and gamma"
-            )
-        if model.n_features_in_ != first.n_features_in_:
-            raise ValueError(
-                f"the models take {first.n_features_in_} and {model.n_features_in_} features"
             )
     if error is not None and not (np.isfinite(error) and error >= 0.0):
         raise ValueError(f"error must be a finite number >= 0, got {error!r}")
@@ -98,7 +101,7 @@ def merge(
         most,
     )
     status = state.status[0]
-    for name in ("seen", "taken", "removed", "forced", "dependent", "error_spent"):
+    for name in COUNTED:
         status[name] += sum(model._state.status[0][name] for model in models)
     status["steps"] = max(model._state.status[0]["steps"] for model in models)
     status["random"] = result._state.status[0]["random"]

@@ -1,0 +1,17 @@
+"""Learning in a network of agents."""
+
+from kernelstream.network._agent import Agent, Coupling, Message, RoundRecord
+from kernelstream.network._engine import Engine
+from kernelstream.network._local import LocalEngine
+from kernelstream.network._networks import ConsensusNetwork, ProximityNetwork
+
+__all__ = [
+    "Agent",
+    "ConsensusNetwork",
+    "Coupling",
+    "Engine",
+    "LocalEngine",
+    "Message",
+    "ProximityNetwork",
+    "RoundRecord",
+]

@@ -1,0 +1,519 @@
+"""One agent of a network: a POLK model that hears its neighbours."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelstream import storage
+from kernelstream.core.kernel import Rows, self_value
+from kernelstream.core.network import coupled_step
+from kernelstream.core.passes import DIVERGED
+from kernelstream.core.polk import PROBE_EVERY
+from kernelstream.core.schedule import step_size
+from kernelstream.core.state import SMALLEST_CAPACITY, resize, spread
+from kernelstream.errors import DivergenceError
+from kernelstream.expansion import expand
+from kernelstream.losses import make_loss
+from kernelstream.models import POLKClassifier, POLKRegressor
+from kernelstream.models import _validation as check
+from kernelstream.models._files import embed, rebuild
+from kernelstream.rows import copy_rows, count_rows, dense_rows, rows_matrix, stack_rows
+
+Name = str | int
+
+#: Parameters of POLK that a network decides: its rounds are the batches, its streams the order.
+DECIDED_BY_ROUNDS = ("batch_size", "max_bytes", "n_epochs", "shuffle")
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """How an agent follows its neighbours.
+
+    Parameters
+    ----------
+    kind : {"consensus", "proximity"}
+        Penalty (17), or multipliers and tolerances (19)-(20).
+    penalty : float or dict of neighbour to float
+        c of (17), for ``consensus``.
+    tolerance : float or dict of neighbour to float
+        gamma_ij of (18), for ``proximity``.
+    dual_regularisation : float
+        delta of (20).
+    normalised : bool
+        Divide the pull by 1 + eta pull k(x, x): no strength makes the step overshoot. Otherwise
+        a pull beyond 1 / (eta k(x, x)) is cut there, and a penalty that means one is refused.
+    two_way : bool
+        Also learn at the neighbours' samples: the other half of the penalty's gradient, which
+        (17) leaves out.
+    """
+
+    kind: str
+    penalty: float | Mapping[Name, float] = 0.0
+    tolerance: float | Mapping[Name, float] = 0.0
+    dual_regularisation: float = 0.0
+    normalised: bool = True
+    two_way: bool = False
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What an agent's function is at its own samples, and how strongly that ties the receiver.
+
+    The strength is c, or 2 mu_ji: the multiplier that, says the survey, must be sent.
+    """
+
+    X: Any  # (n, p)
+    values: NDArray[np.float64]  # (n, outputs)
+    strength: float
+
+
+@dataclass(frozen=True)
+class Message:
+    """What agents send one another.
+
+    A request carries ``X``, (n, p). Its answer carries ``values`` (n, outputs), what the answering
+    agent's function is there, and with ``two_way`` a lesson about the answering agent's samples.
+    """
+
+    sender: Name
+    round: int
+    X: Any = None
+    receiver: Name | None = None
+    values: Any = None
+    lesson: Lesson | None = None
+
+
+@dataclass
+class RoundRecord:
+    """What an agent tells of a round; numbers from before it learned, None where there are none."""
+
+    agent: Name
+    round: int
+    samples: int = 0
+    loss: float | None = None  # mean over its samples
+    error: float | None = None  # share of mistakes, or mean squared error
+    differences: dict[Name, float] = field(default_factory=dict)  # mean |f_i - f_j|^2 at them
+    violations: dict[Name, float] = field(default_factory=dict)  # difference - tolerance
+    multipliers: dict[Name, float] = field(default_factory=dict)  # mu_ij after the round
+    order: int = 0  # points after the round
+    messages: int = 0  # requests it sent, and answers that came
+    bytes: int = 0  # of the numbers in them
+
+    def copy(self) -> RoundRecord:
+        """The same record with dicts of its own."""
+        return replace(
+            self,
+            differences=dict(self.differences),
+            violations=dict(self.violations),
+            multipliers=dict(self.multipliers),
+        )
+
+    @property
+    def disagreement(self) -> float | None:
+        """Mean of the differences over the neighbours that answered."""
+        values = list(self.differences.values())
+        return sum(values) / len(values) if values else None
+
+
+class Agent:
+    """A node of the network: its model, its neighbours, and what one round does to it.
+
+    Deterministic and picklable. In round r, which all agents go through together, every agent
+    with new samples opens the round, its neighbours answer, and then all agents close it, those
+    without samples too. All answers come from the functions at the start of the round.
+
+    Parameters
+    ----------
+    name : str or int
+    settings : dict
+        Parameters of :class:`~kernelstream.POLKClassifier` or, if the loss is one for numbers,
+        of :class:`~kernelstream.POLKRegressor`, apart from ``batch_size``, ``max_bytes``,
+        ``n_epochs`` and ``shuffle``.
+    neighbours : sequence of names
+    coupling : Coupling
+    features : int
+        Width of the samples.
+    classes : array, optional
+        All classes, for classification: the same for all agents.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> coupling = Coupling("consensus", penalty=1.0)
+    >>> settings = {"loss": "squared_error", "random_state": 0}
+    >>> ann = Agent("Ann", settings, ["Bob"], coupling, features=1)
+    >>> bob = Agent("Bob", settings, ["Ann"], coupling, features=1)
+    >>> request = ann.open_round(0, np.array([[0.5]]), np.array([1.0]))
+    >>> record = ann.close_round(0, {"Bob": bob.answer(request)})
+    >>> record.loss, record.messages, record.bytes
+    (0.5, 2, 16)
+    """
+
+    def __init__(
+        self,
+        name: Name,
+        settings: Mapping[str, Any],
+        neighbours: Sequence[Name],
+        coupling: Coupling,
+        *,
+        features: int,
+        classes: Any = None,
+    ) -> None:
+        self.name = name
+        self.neighbours = list(neighbours)
+        self.coupling = coupling
+        for parameter in DECIDED_BY_ROUNDS:
+            if parameter in settings:
+                raise ValueError(
+                    f"agent {name!r}: {parameter} cannot be set in a network, where a round is a "
+                    "batch, memory is bounded by max_points, and samples come once and in order"
+                )
+        regression = make_loss(settings.get("loss", "hinge")).for_regression
+        self.model: Any = (POLKRegressor if regression else POLKClassifier)(**settings)
+        self.model._check_parameters()
+        if not regression:
+            if classes is None or len(classes) < 2:
+                raise ValueError(f"agent {name!r}: classification needs at least two classes")
+            self.model.classes_ = np.unique(check.check_labels(classes, len(classes), "classes"))
+            self.model._fixed_classes = True
+        empty = np.empty((0, features))
+        self.model._start(empty, dense_rows(empty))
+        self.multipliers = np.zeros(len(self.neighbours))
+        self.round = 0  # the next one to close
+        self._last: RoundRecord | None = None
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """What follows from the rest, and what belongs to an open round."""
+        self._penalties = self._per_neighbour("penalty", self.coupling.penalty)
+        self._tolerances = self._per_neighbour("tolerance", self.coupling.tolerance)
+        self._batch: tuple[Rows, NDArray[np.float64], Any] | None = None
+        self._given: dict[Name, Message] = {}
+        model = self.model
+        most = np.iinfo(np.int32).max if model.max_points is None else model.max_points
+        self._settings = model._settings(model._outputs, most)
+        kernel, coupling = model.kernel_, self.coupling
+        if coupling.kind == "consensus" and not coupling.normalised and kernel.isotropic:
+            # With two_way every edge pulls at both its agents' samples.
+            total = self._penalties.sum() * (2.0 if coupling.two_way else 1.0)
+            rate = model.eta0 * total * self_value(kernel.program, 0.0)
+            if not rate <= 1.0:
+                # Alone, a step of (17) moves f(x) by `rate` of its way to the neighbours' mean
+                # and would do below 2. They move towards it in the same round: together it is
+                # the largest eigenvalue of the graph's Laplacian, up to twice the degree.
+                raise ValueError(
+                    f"agent {self.name!r}: eta0 * penalty * degree * k(x, x) = {rate:.3g} is above "
+                    "1: neighbours would overshoot one another. Choose a smaller penalty or eta0, "
+                    "or coupling='normalised', which is stable for any penalty"
+                )
+        if not self.coupling.dual_regularisation * self.model.eta0**2 < 1.0:
+            raise ValueError(
+                f"dual_regularisation * eta0**2 must be below 1 for multipliers to stay "
+                f"non-negative, got {self.coupling.dual_regularisation} * {self.model.eta0}**2"
+            )
+
+    # ---- a round ----------------------------------------------------------------------
+
+    def open_round(self, round: int, X: Any, y: Any) -> Message:
+        """Take the round's samples, and say what to send to every neighbour.
+
+        Nothing is learned yet; opened again before it is closed, a round has the newer samples.
+        For a round that was closed before, nothing changes.
+        """
+        model = self.model
+        try:
+            rows = check.check_rows(model, X)
+            check.check_kernel_range(model.kernel_, rows)
+            if hasattr(model, "classes_"):
+                targets = self._places(check.check_labels(y, count_rows(rows)))
+            else:
+                targets = check.check_numbers(y, count_rows(rows))
+        except ValueError as error:
+            raise ValueError(f"agent {self.name!r}: {error}") from error
+        if round > self.round:
+            raise ValueError(
+                f"agent {self.name!r} is in round {self.round}: it cannot open round {round}"
+            )
+        if round == self.round:
+            rows = copy_rows(rows)  # the caller may go on using its arrays
+            own = self._function(rows) if self.coupling.two_way else None
+            self._batch = rows, targets, own
+        return Message(self.name, round, X=_matrix(rows))
+
+    def answer(self, message: Message) -> Message:
+        """What this agent's function is at the samples of a request, at the round's start."""
+        given = self._given.get(message.sender)
+        if message.round == self.round - 1 and given is not None and given.round == message.round:
+            return given
+        if message.round != self.round:
+            raise ValueError(
+                f"agent {self.name!r} is in round {self.round}: its function at the start of round "
+                f"{message.round} is not known here"
+            )
+        if message.sender not in self.neighbours:
+            raise ValueError(f"{message.sender!r} is no neighbour of agent {self.name!r}")
+        rows = check.check_rows(self.model, message.X)
+        check.check_kernel_range(self.model.kernel_, rows)
+        lesson = None
+        if self.coupling.two_way and self._batch is not None:
+            strength = self._strengths()[self.neighbours.index(message.sender)]
+            lesson = Lesson(_matrix(self._batch[0]), self._batch[2], float(strength))
+        values = self._function(rows)
+        reply = Message(self.name, self.round, None, message.sender, values, lesson)
+        self._given[message.sender] = reply
+        return reply
+
+    def close_round(self, round: int, answers: Mapping[Name, Message | None]) -> RoundRecord:
+        """Learn from the round's samples and the answers that came, and move the multipliers.
+
+        A neighbour that is missing from ``answers`` pulls at nothing in this round, and its
+        multiplier stays. An agent that has not opened the round goes on to the next one as it
+        is. A second call for the same round changes nothing.
+        """
+        if round == self.round - 1 and self._last is not None:
+            return self._last.copy()
+        if round != self.round:
+            raise ValueError(
+                f"agent {self.name!r} is in round {self.round}: it cannot close round {round}"
+            )
+        record = RoundRecord(self.name, round)
+        if self._batch is not None:
+            heard = self._heard(answers)
+            self._learn(record, heard)
+            record.messages = len(self.neighbours) + len(heard)
+            record.bytes = len(self.neighbours) * _size(self._batch[0])
+            record.bytes += sum(_answer_size(answer) for _, answer in heard)
+        record.order = self.model.model_order_
+        if self.coupling.kind == "proximity":
+            record.multipliers = dict(zip(self.neighbours, self.multipliers.tolist(), strict=True))
+        self._batch, self._last = None, record
+        self.round += 1
+        return record.copy()
+
+    def _heard(self, answers: Mapping[Name, Message | None]) -> list[tuple[int, Message]]:
+        """The answers that came, each with its neighbour's place, in the neighbours' order."""
+        assert self._batch is not None
+        expected = (len(self._batch[1]), self.model._outputs)
+        heard = []
+        unknown = [name for name in answers if name not in self.neighbours]
+        if unknown:
+            raise ValueError(f"agent {self.name!r} has no neighbour {unknown[0]!r}")
+        for place, name in enumerate(self.neighbours):
+            answer = answers.get(name)
+            if answer is None:
+                continue
+            if np.shape(answer.values) != expected:
+                raise ValueError(
+                    f"agent {self.name!r}: the answer of {name!r} has shape "
+                    f"{np.shape(answer.values)}, expected {expected}"
+                )
+            if not np.isfinite(answer.values).all():
+                raise ValueError(f"agent {self.name!r}: the answer of {name!r} is not finite")
+            heard.append((place, answer))
+        return heard
+
+    def _learn(self, record: RoundRecord, heard: list[tuple[int, Message]]) -> None:
+        """The step of (17) or of (19)-(20), and what it found."""
+        assert self._batch is not None
+        rows, targets, _ = self._batch
+        n, model, strengths = len(targets), self.model, self._strengths()
+        places = [place for place, _ in heard]
+        said = np.zeros((len(heard), n, model._outputs))
+        for k, (_, answer) in enumerate(heard):
+            said[k] = answer.values
+        pulls = [np.full(n, strengths[places].sum())]
+        centres = [np.tensordot(strengths[places], said, axes=1)]
+        for _, answer in heard:
+            if answer.lesson is not None:
+                lesson = answer.lesson
+                rows = stack_rows(rows, check.check_rows(model, lesson.X))
+                strength = lesson.strength * n / len(lesson.values)  # a mean over them, too
+                pulls.append(np.full(len(lesson.values), strength))
+                centres.append(strength * lesson.values)
+        eta = float(step_size(*self._settings[3:6], model._state.status[0]["steps"]))
+        limit = self._limit(eta * sum(float(pull[0]) for pull in pulls), rows)
+        f, losses = self._step(
+            rows, targets, np.concatenate(pulls) * limit, np.concatenate(centres) * limit
+        )
+        f = f[:n]
+        record.samples = n
+        record.loss = float(losses.mean())
+        record.error = self._error(f, targets)
+        # h_ij = |f_i - f_j|^2, the mean over the round's samples
+        differences = ((f - said) ** 2).sum(axis=(1, 2)) / n
+        names = [self.neighbours[place] for place in places]
+        record.differences = dict(zip(names, differences.tolist(), strict=True))
+        if self.coupling.kind == "proximity":
+            violations = differences - self._tolerances[places]
+            record.violations = dict(zip(names, violations.tolist(), strict=True))
+            fading = 1.0 - self.coupling.dual_regularisation * eta * eta
+            moved = fading * self.multipliers[places] + eta * violations  # (20)
+            self.multipliers[places] = np.maximum(0.0, moved)
+
+    def _step(
+        self, rows: Rows, targets: Any, pulls: Any, centres: Any
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """One compiled step; returns the values and losses before it."""
+        model, count = self.model, len(pulls)
+        state = model._state
+        if state.order + count > state.capacity:
+            model._state = resize(state, spread(2 * state.capacity, state.order + count))
+        if model._state.status[0]["changes"] >= PROBE_EVERY:
+            model._watch()
+        state = model._state
+        f, losses = np.zeros((count, state.weights.shape[1])), np.empty(len(targets))
+        reason = coupled_step(
+            *state, *self._settings, *model.kernel_.program, *rows,
+            targets, pulls, centres, f, losses,
+        )  # fmt: skip
+        if reason == DIVERGED:
+            raise DivergenceError(
+                f"agent {self.name!r}: round {self.round} would make the weights overflow: "
+                f"{model._overflow_cure()}"
+            )
+        needed = max(SMALLEST_CAPACITY, state.order) + count
+        if state.capacity > 4 * needed:
+            model._state = resize(state, spread(2 * needed, needed))
+        return f[:, : model._outputs], losses
+
+    def _limit(self, pull: float, rows: Rows) -> float:
+        """What keeps the pull of all neighbours together, given times eta, from overshooting.
+
+        It is a gradient step on a quadratic of curvature at most pull k(x, x): f moves that share
+        of its way to the neighbours' values, or with the limit a share below 1.
+        """
+        if pull == 0.0:
+            return 1.0
+        kernel = self.model.kernel_
+        largest = 0.0  # k(x, x) grows with |x| where it is not the same everywhere
+        if not kernel.isotropic:
+            matrix = _matrix(rows)
+            largest = float(
+                (matrix.multiply(matrix) if rows.sparse else matrix**2).sum(axis=1).max()
+            )
+        rate = pull * self_value(kernel.program, largest)
+        return float(1.0 / (1.0 + rate) if self.coupling.normalised else 1.0 / max(1.0, rate))
+
+    def _strengths(self) -> NDArray[np.float64]:
+        """What multiplies f_i - f_j: c of (17), or 2 mu_ij of (19), where h' = 2 (f_i - f_j)."""
+        return self._penalties if self.coupling.kind == "consensus" else 2.0 * self.multipliers
+
+    def _function(self, rows: Rows) -> NDArray[np.float64]:
+        """(n, outputs): the current iterate, also where predictions come from an average."""
+        state, outputs = self.model._state, self.model._outputs
+        weights = state.weights[: state.order, :outputs] * state.status[0]["scale"]
+        return expand(
+            self.model.kernel_, rows, state.points, state.square_norms, state.absolute_norms,
+            state.order, weights,
+        )  # fmt: skip
+
+    def _places(self, labels: NDArray[Any]) -> NDArray[np.float64]:
+        """Labels as places among the classes."""
+        classes = self.model.classes_
+        if (classes.dtype.kind == "U") != (labels.dtype.kind == "U"):
+            raise ValueError(f"y holds {labels.dtype}, the classes are {classes.tolist()}")
+        places = np.minimum(classes.searchsorted(labels), len(classes) - 1)
+        unknown = classes[places] != labels
+        if unknown.any():
+            row = int(np.argmax(unknown))
+            raise ValueError(
+                f"y contains the label {labels.tolist()[row]!r} at row {row}, not among the "
+                f"network's classes {classes.tolist()}; name all of them with classes="
+            )
+        return places.astype(np.float64)  # type: ignore[no-any-return]
+
+    def _error(self, f: NDArray[np.float64], targets: NDArray[np.float64]) -> float:
+        if not hasattr(self.model, "classes_"):
+            return float(((f[:, 0] - targets) ** 2).mean())
+        places = f.argmax(axis=1) if f.shape[1] > 1 else f[:, 0] > 0.0
+        return float((places != targets).mean())
+
+    def _per_neighbour(self, what: str, given: float | Mapping[Name, float]) -> NDArray[np.float64]:
+        if not isinstance(given, Mapping):
+            given = dict.fromkeys(self.neighbours, given)
+        missing = [name for name in self.neighbours if name not in given]
+        if missing:
+            raise ValueError(f"agent {self.name!r}: no {what} for its neighbour {missing[0]!r}")
+        numbers = np.array([given[name] for name in self.neighbours], dtype=np.float64)
+        if not (np.isfinite(numbers) & (numbers >= 0.0)).all():
+            raise ValueError(
+                f"agent {self.name!r}: every {what} must be a finite number >= 0, got "
+                f"{numbers.tolist()}"
+            )
+        return numbers
+
+    # ---- what it knows ----------------------------------------------------------------
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """(n, outputs): the values behind the model's predictions."""
+        return self.model._evaluate(X)  # type: ignore[no-any-return]
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Everything as JSON values and arrays; an open round is not part of it."""
+        note, arrays = embed(self.model, "model_")
+        coupling = {
+            **asdict(replace(self.coupling, penalty=0.0, tolerance=0.0)),
+            "penalty": self._penalties.tolist(),
+            "tolerance": self._tolerances.tolist(),
+        }
+        last = None
+        if self._last is not None:
+            last = asdict(self._last)
+            for name in ("differences", "violations", "multipliers"):
+                last[name] = [list(pair) for pair in last[name].items()]
+        header = {
+            "name": self.name, "neighbours": self.neighbours, "coupling": coupling,
+            "round": self.round, "last": last, "model": note,
+        }  # fmt: skip
+        return header, {**arrays, "multipliers": self.multipliers.copy()}
+
+    @classmethod
+    def restore(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The agent that :meth:`state` described."""
+        agent = cls.__new__(cls)
+        agent.name, agent.neighbours = header["name"], list(header["neighbours"])
+        coupling = dict(header["coupling"])
+        for name in ("penalty", "tolerance"):
+            coupling[name] = dict(zip(agent.neighbours, coupling[name], strict=True))
+        agent.coupling = Coupling(**coupling)
+        agent.model = rebuild(header["model"], arrays, "model_")
+        agent.multipliers = np.array(arrays["multipliers"], dtype=np.float64)
+        numbers = agent.multipliers
+        if numbers.shape != (len(agent.neighbours),) or not (numbers >= 0.0).all():
+            raise ValueError("the multipliers are not non-negative numbers, one per neighbour")
+        agent.round = int(header["round"])
+        agent._last = None
+        if header["last"] is not None:
+            last = dict(header["last"])
+            for name in ("differences", "violations", "multipliers"):
+                last[name] = {key: value for key, value in last[name]}
+            agent._last = RoundRecord(**last)
+        agent._prepare()
+        return agent
+
+    def fingerprint(self) -> str:
+        """SHA-256 of :meth:`state`."""
+        return hashlib.sha256(storage.dumps("Agent", *self.state())).hexdigest()
+
+
+def _size(rows: Rows) -> int:
+    """Bytes of samples on their way: dense numbers, or the three arrays of a CSR matrix."""
+    if rows.sparse:
+        return int(rows.data.nbytes + rows.indices.nbytes + rows.indptr.nbytes)
+    return int(rows.dense.nbytes)
+
+
+def _answer_size(answer: Message) -> int:
+    """Bytes of an answer. A lesson's samples were counted when they were sent as a request."""
+    lesson = 0 if answer.lesson is None else answer.lesson.values.nbytes + 8
+    return int(answer.values.nbytes) + lesson
+
+
+def _matrix(rows: Rows) -> Any:
+    return rows_matrix(rows) if rows.sparse else rows.dense

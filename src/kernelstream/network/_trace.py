@@ -1,0 +1,86 @@
+"""The course of a network's rounds, in a table of bounded length."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelstream.network._agent import Name, RoundRecord
+
+#: Rows kept: at twice as many, neighbouring rows become one.
+MOST_ROWS = 1000
+
+#: Means over the rounds of a row; every other column says how things were at the row's end.
+_MEANS = ("loss", "error", "disagreement", "violation")
+
+
+class NetworkTrace:
+    """What the agents told of their rounds; a row per round, later per 2, 4, 8 ... rounds."""
+
+    def __init__(self, rows: list[dict[str, float]] | None = None, every: int = 1) -> None:
+        self.rows = rows or []
+        self.every = every
+        self._open: list[dict[str, float]] = []
+
+    def add(self, records: Mapping[Name, RoundRecord], totals: Mapping[str, float]) -> None:
+        """One round of all agents; ``totals`` are sums over all rounds so far."""
+        told = list(records.values())
+        differences = [value for record in told for value in record.differences.values()]
+        violations = [value for record in told for value in record.violations.values()]
+        multipliers = {
+            f"multiplier {record.agent} {neighbour}": value
+            for record in told
+            for neighbour, value in record.multipliers.items()
+        }
+        row: dict[str, float] = {
+            "round": told[0].round,
+            **totals,
+            "loss": _mean([record.loss for record in told if record.loss is not None]),
+            "error": _mean([record.error for record in told if record.error is not None]),
+            "disagreement": _mean(differences),
+            "violation": _mean([max(0.0, value) for value in violations or differences]),
+            "points": _mean([record.order for record in told]),
+            **{f"points {record.agent}": record.order for record in told},
+            "largest_multiplier": max(multipliers.values(), default=0.0),
+            **multipliers,
+        }
+        self._open.append(row)
+        if len(self._open) < self.every:
+            return
+        self.rows.append(_together(self._open))
+        self._open = []
+        if len(self.rows) >= 2 * MOST_ROWS:
+            pairs = zip(self.rows[::2], self.rows[1::2], strict=True)
+            self.rows = [_together(list(pair)) for pair in pairs]
+            self.every *= 2
+
+    def to_columns(self) -> dict[str, NDArray[np.float64]]:
+        """The table as arrays; a row that is not complete yet is its last."""
+        rows = [*self.rows, *([_together(self._open)] if self._open else [])]
+        names = rows[0] if rows else {}
+        return {name: np.array([row[name] for row in rows], dtype=np.float64) for name in names}
+
+    def frame(self) -> Any:
+        """The table as a pandas data frame."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError(
+                "trace_ needs pandas: pip install 'kernelstream[cli]'; trace_columns() gives "
+                "plain arrays"
+            ) from error
+        return pd.DataFrame(self.to_columns())
+
+
+def _mean(values: list[Any]) -> float:
+    return float(sum(values) / len(values)) if values else float("nan")
+
+
+def _together(rows: list[dict[str, float]]) -> dict[str, float]:
+    row = dict(rows[-1])
+    for name in _MEANS:
+        row[name] = _mean([old[name] for old in rows if not np.isnan(old[name])])
+    return row

@@ -1,0 +1,206 @@
+"""What a round of a network costs: bytes exactly, seconds by a model fitted to simulated rounds."""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import nnls
+
+from kernelstream.network._agent import Agent, Coupling, Name
+from kernelstream.network._local import LocalEngine
+from kernelstream.network._networks import _import_networkx
+
+_BYTES = 8  # of a number
+
+
+class NetworkSize(NamedTuple):
+    """A network and its rounds, as far as they cost something.
+
+    Parameters
+    ----------
+    agents : int
+    degree : float
+        Neighbours of an agent, in the mean.
+    batch : int
+        Samples of an agent in a round.
+    points : int
+        Stored by an agent, at its cap: every sample that comes in drives one out.
+    features : int
+    outputs : int, default=1
+        Two classes have one, k classes k.
+    """
+
+    agents: int
+    degree: float
+    batch: int
+    points: int
+    features: int
+    outputs: int = 1
+
+    @property
+    def messages(self) -> int:
+        """Of a round: a request to every neighbour, and its answer."""
+        return round(2 * self.agents * self.degree)
+
+    @property
+    def bytes(self) -> int:
+        """Of a round: the samples to every neighbour, its values at them back."""
+        numbers = self.batch * (self.features + self.outputs)
+        return round(self.agents * self.degree * numbers * _BYTES)
+
+    @property
+    def work(self) -> tuple[float, ...]:
+        """What seconds are made of: see :class:`CostModel`."""
+        learned = self.agents * self.batch
+        values = (
+            (self.degree + 1) * learned * self.points
+        )  # of the kernel: its own, its neighbours'
+        return (
+            self.agents,
+            self.agents * self.degree,
+            learned,
+            values,
+            values * (self.features + self.outputs),
+            learned * (self.points + self.batch) ** 2,  # a round's samples come before others go
+        )
+
+
+class Measured(NamedTuple):
+    """What rounds took: means over them."""
+
+    seconds: float  # of one processor at work, whoever else uses the machine
+    messages: float
+    bytes: float
+
+
+class CostModel(NamedTuple):
+    """Seconds of a round on one processor, a sum of six terms.
+
+    Parameters
+    ----------
+    per_agent, per_answer, per_sample : float
+        Seconds that an agent, an answer and a sample learned from take whatever their size.
+    per_value : float
+        For each value of the kernel: a sample and a stored point, its own or a neighbour's.
+    per_feature : float
+        For each feature and output at each of these values.
+    per_projection : float
+        For each sample and pair of points, stored or new: taking it in and driving one out.
+
+    Examples
+    --------
+    >>> from kernelstream.network.costs import CostModel, NetworkSize
+    >>> size = NetworkSize(agents=10_000, degree=4, batch=32, points=100, features=20)
+    >>> f"{size.bytes:,}"
+    '215,040,000'
+    >>> model = CostModel(4e-4, 5e-5, 6e-6, 1e-8, 5e-10, 2e-9)
+    >>> round(model.seconds(size), 1)
+    22.4
+    >>> round(model.seconds(size, processors=1000, bandwidth=1e8), 3)
+    0.027
+    """
+
+    per_agent: float
+    per_answer: float
+    per_sample: float
+    per_value: float
+    per_feature: float
+    per_projection: float
+
+    @classmethod
+    def fit(cls, sizes: Sequence[NetworkSize], seconds: Sequence[float]) -> CostModel:
+        """The non-negative terms whose relative errors have the least squares."""
+        work = np.array([size.work for size in sizes]) / np.asarray(seconds)[:, None]
+        scale = work.max(axis=0)
+        return cls(*(nnls(work / scale, np.ones(len(sizes)))[0] / scale).tolist())
+
+    def seconds(
+        self,
+        size: NetworkSize,
+        processors: int = 1,
+        latency: float = 0.0,
+        bandwidth: float = math.inf,
+    ) -> float:
+        """Of a round, the agents spread evenly.
+
+        Parameters
+        ----------
+        size : NetworkSize
+        processors : int
+            A round takes as long as the one with most agents.
+        latency : float
+            Seconds of a message on its way; a round waits for two, request and answer.
+        bandwidth : float
+            Bytes per second that a processor's link carries. All messages cross it: no two
+            neighbours share a processor.
+        """
+        share = math.ceil(size.agents / processors) / size.agents
+        compute = float(np.dot(self, size.work)) * share
+        # Every message leaves one link and arrives at another.
+        return compute + 2.0 * latency + 2.0 * size.bytes * share / bandwidth
+
+
+def simulate(size: NetworkSize, rounds: int = 5, repeats: int = 3, seed: int = 0) -> Measured:
+    """Rounds on a random regular graph in this process; the quickest of some repetitions.
+
+    Agents begin with ``points`` points and stay at them.
+    """
+    graph = _import_networkx().random_regular_graph(int(size.degree), size.agents, seed=seed)
+    random = np.random.default_rng(seed)
+    agents = _full_agents(size, {name: list(graph[name]) for name in graph}, random)
+    engine = LocalEngine()
+    engine.start(agents)
+    first = next(iter(agents.values())).round
+    found: list[Measured] = []
+    for repeat in range(repeats + 1):  # the first one warms up
+        start = first + repeat * rounds
+        batches = [
+            {name: _samples(size, size.batch, random) for name in agents} for _ in range(rounds)
+        ]
+        began = time.process_time()
+        records = [engine.round(start + r, batches[r]) for r in range(rounds)]
+        seconds = (time.process_time() - began) / rounds
+        told = [record for closed in records for record in closed.values()]
+        found.append(
+            Measured(
+                seconds,
+                sum(record.messages for record in told) / rounds,
+                sum(record.bytes for record in told) / rounds,
+            )
+        )
+    return min(found[1:])
+
+
+def _full_agents(
+    size: NetworkSize, neighbours: dict[Name, list[Name]], random: np.random.Generator
+) -> dict[Name, Agent]:
+    """Agents at their cap, all with one model: what it says does not matter here."""
+    classes = np.arange(max(2, size.outputs))
+    settings = {
+        "loss": "log_loss", "gamma": 1.0 / size.features, "epsilon": 0.0, "eta0": 0.1,
+        "max_points": size.points, "random_state": 0,
+    }  # fmt: skip
+    coupling = Coupling("consensus", penalty=0.1)
+    agents = {
+        name: Agent(name, settings, others, coupling, features=size.features, classes=classes)
+        for name, others in neighbours.items()
+    }
+    first, *rest = agents.values()
+    first.open_round(0, *_samples(size, size.points + size.batch, random))
+    for agent in agents.values():
+        agent.close_round(0, {})
+    for agent in rest:
+        agent.model = copy.deepcopy(first.model)
+    return agents
+
+
+def _samples(
+    size: NetworkSize, number: int, random: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    X = random.normal(size=(number, size.features))
+    return X, random.integers(max(2, size.outputs), size=number)

@@ -1,0 +1,426 @@
+"""The engine whose agents are Ray actors: see :class:`RayEngine`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import (  # type: ignore[import-untyped]
+    threadpool_info,
+    threadpool_limits,
+)
+
+from kernelstream import storage
+from kernelstream.network._agent import Agent, Message, Name, RoundRecord
+from kernelstream.network._ray_session import ray_session
+
+#: What marks the files of agents.
+_KIND = "Agent"
+#: A restarted agent must be there again within this many seconds.
+_START_SECONDS = 300.0
+
+
+class RayEngine:
+    """Every agent is a Ray actor, in a process of its own, on this machine or on a cluster.
+
+    Ray places the actors, carries their messages from one to the other, starts a lost one again
+    and repeats the call that it was lost in. The actors run the code of the local engine, so the
+    models are the same, bit for bit, also when processes were lost on the way.
+
+    Parameters
+    ----------
+    address : str, optional
+        Of a running Ray cluster. Without it the session that this process has is used, and if
+        it has none a Ray is started that only this machine can reach, and shut down by ``close``.
+    processors : int, optional
+        That a Ray started here may use; by default all.
+    folder : path, optional
+        Where agents write their checkpoints: on a cluster one that all machines share. By
+        default a temporary one of this machine, which ``close`` removes.
+    checkpoint_every : int, default=1
+        Rounds between two checkpoints. Agents that are restarted from an older one learn the
+        rounds since then again; until the next checkpoint this process keeps their samples.
+    timeout : float, optional
+        Seconds that an agent may take for its part of a step; by default any time. Starting
+        a process again takes seconds too.
+    on_timeout : {"restart", "dead"}, default="restart"
+        What is done with an agent that took longer. ``"restart"``: its process is ended and
+        started anew from its checkpoint, ``restarts`` times in one step before ``TimeoutError``.
+        ``"dead"``: it takes no further part; its neighbours go on without its answers, its
+        records (and the network's trace) say 0 points, and ``dead`` says since which round.
+    restarts : int, default=3
+        See ``on_timeout``.
+    placement : dict, optional
+        Options of the actors, such as ``{"num_cpus": 1}`` or ``{"resources": {...}}``. By default
+        they are spread over the machines and reserve nothing: there may be more agents than
+        processors.
+
+    Attributes
+    ----------
+    dead : dict
+        Agents that were declared dead, and the round in which that happened.
+
+    Notes
+    -----
+    A round has three steps: agents with samples open it, neighbours answer, all close it. Every
+    call names its round and carries all it needs, so that a call made twice, or repeated by Ray
+    after a restart, does what one call does. An agent writes its checkpoint before it reports a
+    round as closed: plain data, checksummed, replaced in one go.
+
+    BLAS has as many threads in every agent as in this process, because the bits of a product of
+    matrices depend on their number. Where agents share processors, let it be one: set
+    ``OPENBLAS_NUM_THREADS=1`` before Python starts.
+
+    Samples and answers are held by Ray's object store, not by the agents: they outlive an agent's
+    process, but not the loss of the machine that holds them, which is Ray's ``ObjectLostError``.
+
+    Examples
+    --------
+    >>> from kernelstream.network import Agent, Coupling
+    >>> from kernelstream.network.ray_engine import RayEngine
+    >>> engine = RayEngine(timeout=60.0)
+    >>> engine.on_timeout
+    'restart'
+    """
+
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        processors: int | None = None,
+        folder: str | os.PathLike[str] | None = None,
+        checkpoint_every: int = 1,
+        timeout: float | None = None,
+        on_timeout: str = "restart",
+        restarts: int = 3,
+        placement: Mapping[str, Any] | None = None,
+    ) -> None:
+        if not (isinstance(checkpoint_every, int | np.integer) and checkpoint_every >= 1):
+            raise ValueError(
+                f"checkpoint_every must be a whole number of at least 1, got {checkpoint_every!r}"
+            )
+        if timeout is not None and not (
+            isinstance(timeout, int | float | np.number) and timeout > 0.0
+        ):
+            raise ValueError(f"timeout must be a number of seconds above 0, got {timeout!r}")
+        if on_timeout not in ("restart", "dead"):
+            raise ValueError(f"on_timeout must be 'restart' or 'dead', got {on_timeout!r}")
+        if not (isinstance(restarts, int | np.integer) and restarts >= 0):
+            raise ValueError(f"restarts must be a whole number of at least 0, got {restarts!r}")
+        self.address = address
+        self.processors = processors
+        self.folder = folder
+        self.checkpoint_every = int(checkpoint_every)
+        self.timeout = timeout
+        self.on_timeout = on_timeout
+        self.restarts = int(restarts)
+        self.placement = dict(placement or {})
+        self.dead: dict[Name, int] = {}
+        self._neighbours: dict[Name, list[Name]] = {}
+        self._paths: dict[Name, Path] = {}
+        self._actors: dict[Name, Any] = {}
+        self._records: dict[Name, RoundRecord] = {}  # the last ones
+        self._next = 0  # the round to come
+        self._log: dict[int, _Round] = {}  # what restarted agents may have to learn again
+        self._opened = ExitStack()
+        self._ray: Any = None
+
+    # ---- the protocol -----------------------------------------------------------------
+
+    def start(self, agents: Mapping[Name, Agent]) -> None:
+        """Take over copies of these agents, in place of any others."""
+        self.close()
+        with ExitStack() as opened:
+            self._ray = opened.enter_context(ray_session(self.address, self.processors))
+            if self.folder is None:
+                folder = Path(tempfile.mkdtemp(prefix="kernelstream-agents-"))
+                opened.callback(shutil.rmtree, folder, ignore_errors=True)
+            else:
+                folder = Path(self.folder).absolute()
+                folder.mkdir(parents=True, exist_ok=True)
+            opened.callback(self._forget)
+            self._next = max((agent.round for agent in agents.values()), default=0)
+            for place, (name, agent) in enumerate(agents.items()):
+                self._neighbours[name] = list(agent.neighbours)
+                self._paths[name] = folder / f"agent-{place}.ks"
+                storage.write(self._paths[name], _KIND, *agent.state())
+            for agent in list(agents.values())[:1]:
+                _compile(agent)
+            self._actors = {name: self._make_actor(name) for name in agents}
+            self._call({name: _asking("pid") for name in agents}, self._next)
+            self._opened = opened.pop_all()
+
+    def round(self, round: int, batches: Mapping[Name, tuple[Any, Any]]) -> dict[Name, RoundRecord]:
+        """One round of all agents."""
+        now = _Round({name: self._ray.put(batch) for name, batch in batches.items()}, {})
+        requests = self._open(round, now)
+        self._answer(round, now, requests)
+        self._log[round] = now
+        living = [name for name in self._actors if name not in self.dead]
+        closed = self._call({name: self._closing(name, round) for name in living}, round)
+        self._next = round + 1
+        if self._next % self.checkpoint_every == 0:
+            self._log.clear()  # every agent has a checkpoint of what follows
+        for name in self._actors:
+            if name in closed:
+                self._records[name] = closed[name][0]
+            else:  # its multipliers were these when it was last heard of
+                last = self._records.get(name, RoundRecord(name, round))
+                self._records[name] = RoundRecord(name, round, multipliers=last.multipliers)
+        return {name: record.copy() for name, record in self._records.items()}
+
+    def agents(self) -> dict[Name, Agent]:
+        """Copies of the agents as they are now; of dead ones as in their last checkpoint."""
+        living = [name for name in self._actors if name not in self.dead]
+        states = self._call({name: _asking("state", self._next) for name in living}, self._next)
+        return {
+            name: Agent.restore(*states[name][0]) if name in states else _read(self._paths[name])
+            for name in self._actors
+        }
+
+    def predict(self, name: Name, X: Any) -> NDArray[np.float64]:
+        """(n, outputs): what agent ``name`` says."""
+        if name not in self.dead:
+            values = self._call({name: _asking("predict", self._next, X)}, self._next)
+            if name in values:
+                return np.array(values[name][0])
+        return _read(self._paths[name]).predict(X)
+
+    def close(self) -> None:
+        """Let go of the agents; a Ray that was started for them is shut down."""
+        self._opened.close()
+
+    # ---- the steps of a round ---------------------------------------------------------
+
+    def _open(self, round: int, now: _Round) -> dict[Name, Any]:
+        """References to the requests of the agents that have samples."""
+
+        def opening(batch: Any) -> Callable[[Any], list[Any]]:
+            return lambda actor: actor.open.options(num_returns=2).remote(round, batch)
+
+        calls = {name: opening(batch) for name, batch in now.batches.items() if self._lives(name)}
+        return {name: refs[1] for name, refs in self._call(calls, round).items()}
+
+    def _answer(self, round: int, now: _Round, requests: Mapping[Name, Any]) -> None:
+        """Ask every agent for all its answers at once, and note where they are."""
+        asked: dict[Name, list[Name]] = {}
+        for sender in requests:
+            for name in self._neighbours[sender]:
+                asked.setdefault(name, []).append(sender)
+
+        def answering(name: Name, senders: list[Name]) -> Callable[[Any], list[Any]]:
+            batch = now.batches.get(name)
+            asking = [requests[sender] for sender in senders]
+            count = 1 + len(senders)
+            return lambda actor: actor.answer.options(num_returns=count).remote(
+                round, batch, *asking
+            )
+
+        calls = {
+            name: answering(name, senders) for name, senders in asked.items() if self._lives(name)
+        }
+        for name, refs in self._call(calls, round).items():
+            for sender, ref in zip(asked[name], refs[1:], strict=True):
+                now.answers.setdefault(sender, {})[name] = ref
+
+    def _closing(self, name: Name, round: int) -> Callable[[Any], list[Any]]:
+        then = self._log[round]
+        answers = then.answers.get(name, {})
+        # In the neighbours' order, as everywhere: whoever was asked first.
+        names = [neighbour for neighbour in self._neighbours[name] if neighbour in answers]
+        values = [answers[neighbour] for neighbour in names]
+        batch = then.batches.get(name)
+        return lambda actor: [actor.close.remote(round, batch, names, *values)]
+
+    # ---- calls ------------------------------------------------------------------------
+
+    def _call(
+        self, calls: Mapping[Name, Callable[[Any], list[Any]]], round: int
+    ) -> dict[Name, list[Any]]:
+        """Make the calls, all at once, until every agent has answered or is dead.
+
+        A call returns references; what the first one leads to is fetched and takes its place.
+        """
+        ray = self._ray
+        pending = {name: call(self._actors[name]) for name, call in calls.items()}
+        done: dict[Name, list[Any]] = {}
+        attempts = dict.fromkeys(calls, 0)
+        refused: Exception | None = None
+        while pending:
+            first = [refs[0] for refs in pending.values()]
+            ready, _ = ray.wait(first, num_returns=len(first), timeout=self.timeout)
+            found = set(ready)
+            for name, refs in list(pending.items()):
+                del pending[name]
+                if refs[0] in found:
+                    try:
+                        value = ray.get(refs[0])
+                    except ray.exceptions.ActorDiedError:
+                        # Beyond Ray's own restarts: somebody ended it for good.
+                        self._count_restart(name, attempts, "was lost", RuntimeError)
+                        self._actors[name] = self._make_actor(name)
+                    except ray.exceptions.RayTaskError as error:
+                        refused = refused or error.cause
+                        continue
+                    else:
+                        if not isinstance(value, _Behind):
+                            done[name] = [value, *refs[1:]]
+                            continue
+                        self._catch_up(name, value.round, round)
+                elif self.on_timeout == "dead":
+                    self.dead[name] = round
+                    ray.kill(self._actors[name], no_restart=True)
+                    continue
+                else:
+                    self._count_restart(
+                        name, attempts, f"did not answer within {self.timeout} s", TimeoutError
+                    )
+                    ray.kill(self._actors[name], no_restart=False)
+                    ray.get(self._actors[name].pid.remote(), timeout=_START_SECONDS)
+                pending[name] = calls[name](self._actors[name])
+        if refused is not None:
+            raise refused
+        return done
+
+    def _catch_up(self, name: Name, first: int, round: int) -> None:
+        """Let an agent that was restarted learn again what its checkpoint does not know."""
+        for missed in range(first, round):
+            self._ray.get(self._closing(name, missed)(self._actors[name]))
+
+    def _count_restart(
+        self, name: Name, attempts: dict[Name, int], what: str, error: type[Exception]
+    ) -> None:
+        attempts[name] += 1
+        if attempts[name] > self.restarts:
+            raise error(
+                f"agent {name!r} {what}, and was restarted {self.restarts} times in vain. Allow "
+                "more time (timeout), more restarts, or on_timeout='dead' to go on without it"
+            )
+
+    def _lives(self, name: Name) -> bool:
+        return name not in self.dead
+
+    # ---- actors -----------------------------------------------------------------------
+
+    def _make_actor(self, name: Name) -> Any:
+        options = {
+            "num_cpus": 0,
+            "scheduling_strategy": "SPREAD",
+            **self.placement,
+            "max_restarts": -1,
+            "max_task_retries": -1,  # calls can be repeated: see Notes
+        }
+        host = self._ray.remote(_Host).options(**options)
+        return host.remote(str(self._paths[name]), self.checkpoint_every, _blas_threads())
+
+    def _forget(self) -> None:
+        for name, actor in self._actors.items():
+            if name not in self.dead:
+                self._ray.kill(actor, no_restart=True)
+        self.dead = {}
+        self._neighbours, self._paths, self._actors = {}, {}, {}
+        self._records, self._log = {}, {}
+        self._ray = None
+
+
+class _Round(NamedTuple):
+    """What a round needs, as references into Ray's object store."""
+
+    batches: dict[Name, Any]
+    answers: dict[Name, dict[Name, Any]]  # asker -> neighbour -> its answer
+
+
+class _Behind(NamedTuple):
+    """Instead of a result: the agent was restarted from the checkpoint of an earlier round."""
+
+    round: int
+
+
+def _asking(method: str, *arguments: Any) -> Callable[[Any], list[Any]]:
+    return lambda actor: [getattr(actor, method).remote(*arguments)]
+
+
+class _Host:
+    """The actor: one agent, and its checkpoint."""
+
+    def __init__(self, path: str, checkpoint_every: int, threads: int) -> None:
+        threadpool_limits(threads, "blas")
+        self._path, self._every = path, checkpoint_every
+        self._agent = _read(path)
+        self._opened = -1
+
+    def pid(self) -> int:
+        return os.getpid()
+
+    def open(self, round: int, batch: tuple[Any, Any]) -> tuple[Any, Message | None]:
+        """Whether it did, and the request to the neighbours."""
+        if self._agent.round < round:
+            return _Behind(self._agent.round), None
+        request = self._agent.open_round(round, *batch)
+        self._opened = round
+        return True, request
+
+    def answer(self, round: int, batch: Any, *requests: Message) -> tuple[Any, ...]:
+        """Whether it did, and the answers in the order of the requests."""
+        if self._agent.round < round:
+            return _Behind(self._agent.round), *([None] * len(requests))
+        self._take(round, batch)
+        return True, *[self._agent.answer(request) for request in requests]
+
+    def close(self, round: int, batch: Any, names: list[Name], *answers: Message) -> Any:
+        """The record of the round."""
+        agent = self._agent
+        if agent.round < round:
+            return _Behind(agent.round)
+        self._take(round, batch)
+        again = agent.round > round
+        record = agent.close_round(round, dict(zip(names, answers, strict=True)))
+        if not again and (round + 1) % self._every == 0:
+            storage.write(self._path, _KIND, *agent.state())
+        return record
+
+    def state(self, round: int) -> Any:
+        """All of the agent after the rounds before this one."""
+        return self._agent.state() if self._agent.round >= round else _Behind(self._agent.round)
+
+    def predict(self, round: int, X: Any) -> Any:
+        """(n, outputs): what the agent says after the rounds before this one."""
+        return self._agent.predict(X) if self._agent.round >= round else _Behind(self._agent.round)
+
+    def _take(self, round: int, batch: Any) -> None:
+        """Open the round if this process has not: it may have been restarted in between."""
+        if batch is not None and self._opened != round and self._agent.round == round:
+            self.open(round, batch)
+
+
+def _blas_threads() -> int:
+    """Of this process. The bits of a product depend on how many threads share it."""
+    found = [library["num_threads"] for library in threadpool_info()
+             if library["user_api"] == "blas"]  # fmt: skip
+    return max(found, default=1)
+
+
+def _read(path: str | os.PathLike[str]) -> Agent:
+    document = storage.read(path)
+    if document.kind != _KIND:
+        raise storage.ModelFileError(f"{os.fspath(path)} holds a {document.kind}, not an agent")
+    return Agent.restore(document.header, document.arrays)
+
+
+def _compile(agent: Agent) -> None:
+    """Have the machine code in the cache on disk before many processes want it at once."""
+    twin = Agent.restore(*agent.state())
+    classes = getattr(twin.model, "classes_", None)
+    y = np.zeros(1) if classes is None else classes[:1]
+    request = twin.open_round(twin.round, np.zeros((1, twin.model.n_features_in_)), y)
+    for neighbour in twin.neighbours[:1]:
+        twin.answer(replace(request, sender=neighbour))
+    twin.close_round(twin.round, {})

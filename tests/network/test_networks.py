@@ -1,0 +1,388 @@
+"""Networks: rounds, streams, faults, traces, files."""
+
+import sys
+
+import networkx as nx
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import kernelstream
+from kernelstream import ModelFileError, POLKClassifier, POLKRegressor, make_multidist, merge
+from kernelstream.network import ConsensusNetwork, LocalEngine, ProximityNetwork
+from kernelstream.network import _trace as trace_module
+
+COMMON = {"gamma": 0.8, "eta0": 1.0, "epsilon": 0.05, "random_state": 0}
+
+
+def stream(n=240, seed=1):
+    return make_multidist(n, random_state=seed)
+
+
+def prints(network):
+    return {name: agent.fingerprint() for name, agent in network.agents_.items()}
+
+
+def consensus(graph=None, **parameters):
+    return ConsensusNetwork(graph or nx.cycle_graph(4), **{**COMMON, **parameters})
+
+
+def proximity(graph=None, **parameters):
+    return ProximityNetwork(graph or nx.cycle_graph(4), **{**COMMON, **parameters})
+
+
+NETWORKS = [consensus, proximity]
+
+
+@pytest.mark.parametrize("make", NETWORKS)
+def test_the_same_rounds_give_the_same_bits(make):
+    X, y = stream()
+    whole = make().run((X, y), batch=5)
+    again = make().run({i: (X[i::4], y[i::4]) for i in range(4)}, batch=5)
+    assert prints(whole) == prints(again)
+    # In two calls, from iterators, or round by round: the same.
+    split = make(classes=range(5))
+    split.run([(X[i::4][:30], y[i::4][:30]) for i in range(4)], batch=5)
+    split.run([(X[i::4][30:], y[i::4][30:]) for i in range(4)], batch=5)
+    assert prints(split) == prints(whole)
+    piece = [[(X[i::4][k : k + 5], y[i::4][k : k + 5]) for k in range(0, 60, 5)] for i in range(4)]
+    streamed = make(classes=range(5)).run([iter(parts) for parts in piece])
+    assert prints(streamed) == prints(whole)
+    rounds = make(classes=range(5))
+    for k in range(12):
+        rounds.partial_fit_round([piece[i][k] for i in range(4)])
+    assert prints(rounds) == prints(whole)
+    assert prints(make(random_state=7).run((X, y), batch=5)) != prints(whole)
+
+
+def test_coupling_matters_and_brings_agents_together():
+    X, y = stream(2000)
+    alone = consensus(penalty=0.0).run((X, y), batch=5).trace_
+    together = consensus(penalty=1.0).run((X, y), batch=5).trace_
+    near = proximity(tolerance=0.0).run((X, y), batch=5).trace_
+    apart, coupled, tied = (t["disagreement"].iloc[-20:].mean() for t in (alone, together, near))
+    assert coupled < apart / 3
+    assert tied < apart / 3
+
+
+def test_without_penalty_agents_are_alone():
+    X, y = stream()
+    network = consensus(penalty=0.0).run((X, y), batch=3)
+    for i in range(4):
+        model = POLKClassifier(
+            "log_loss", batch_size=3, gamma=0.8, eta0=1.0, epsilon=0.05, random_state=i
+        ).partial_fit(X[i::4], y[i::4], classes=range(5))
+        np.testing.assert_array_equal(network.model(i).dual_coef_, model.dual_coef_)
+        np.testing.assert_array_equal(network.model(i).dictionary_, model.dictionary_)
+
+
+def test_regression_and_binary_classes():
+    random = np.random.default_rng(0)
+    X = random.uniform(-2.0, 2.0, (600, 1))
+    y = np.sin(2.0 * X[:, 0])
+    graph = nx.path_graph(3)
+    numbers = ConsensusNetwork(graph, loss="squared_error", eta0=0.5, random_state=0)
+    numbers.run((X, y), batch=2)
+    assert numbers.predict(X).shape == (600,)
+    assert np.mean((numbers.predict(X) - y) ** 2) < 0.05
+    assert isinstance(numbers.model(0), POLKRegressor)
+    with pytest.raises(AttributeError, match="no classes"):
+        numbers.classes_  # noqa: B018
+    labels = np.where(y > 0.0, "up", "down")
+    binary = ConsensusNetwork(graph, loss="hinge", eta0=0.5, random_state=0)
+    binary.run((X, labels), batch=2)
+    assert binary.classes_.tolist() == ["down", "up"]
+    assert binary.decision_function(X).shape == (600,)
+    assert np.mean(binary.predict(X) == labels) > 0.95
+    errors = binary.errors(X, labels)
+    assert errors[1] == np.mean(binary.predict(X, agent=1) != labels)
+    # The network says what the mean of the functions says.
+    mean = np.mean([binary.decision_function(X, agent=i) for i in range(3)], axis=0)
+    np.testing.assert_array_equal(binary.predict(X), np.where(mean > 0.0, "up", "down"))
+
+
+def test_classes_are_shared_and_sorted():
+    X, y = stream()
+    # Every agent sees one class only.
+    single = {i: (X[y == i][:10], y[y == i][:10]) for i in range(4)}
+    network = consensus().run(single, batch=2)
+    assert network.classes_.tolist() == [0, 1, 2, 3]
+    assert all(m.model.classes_.tolist() == [0, 1, 2, 3] for m in network.agents_.values())
+    first = consensus()
+    with pytest.raises(ValueError, match="only the class 2: name all"):
+        first.partial_fit_round({0: (X[y == 2][:3], y[y == 2][:3])})
+    first.partial_fit_round({0: (X[:9], y[:9])})
+    before = prints(first)
+    with pytest.raises(ValueError, match=r"agent 1: .*99.* at row 1"):
+        first.partial_fit_round({0: (X[:2], y[:2]), 1: (X[:2], [y[0], 99])})
+    assert prints(first) == before
+    with pytest.raises(ValueError, match="texts as labels, others numbers"):
+        consensus().partial_fit_round({0: (X[:2], [1, 2]), 1: (X[:2], ["a", "b"])})
+
+
+@pytest.mark.parametrize("make", NETWORKS)
+def test_a_bad_sample_anywhere_changes_nothing_everywhere(make):
+    X, y = stream()
+    network, reference = make(classes=range(5)), make(classes=range(5))
+    bad = X[:5].copy()
+    bad[3, 1] = np.nan
+    with pytest.raises(ValueError, match=r"agent 3: .*NaN at row 3, column 1"):
+        network.partial_fit_round([(X[:5], y[:5])] * 3 + [(bad, y[:5])])
+    with pytest.raises(RuntimeError, match="learned nothing yet"):
+        network.predict(X)
+    for _ in range(3):
+        for learner in (network, reference):
+            learner.partial_fit_round([(X[:5], y[:5])] * 4)
+        before = prints(network)
+        with pytest.raises(ValueError, match="agent 3: "):
+            network.partial_fit_round([(X[:5], y[:5])] * 3 + [(bad, y[:5])])
+        with pytest.raises(ValueError, match=r"agent 2: .*1 features"):
+            network.partial_fit_round({0: (X[:5], y[:5]), 2: (X[:5, :1], y[:5])})
+        assert prints(network) == before
+        assert network.round_ == reference.round_
+    assert prints(network) == prints(reference)
+    assert network.trace_.equals(reference.trace_)
+
+
+def test_streams_of_unequal_length():
+    X, y = stream()
+    network = consensus(classes=range(5))
+    network.run([(X[:40], y[:40]), (X[:8], y[:8]), (X[:40], y[:40]), (X[:20], y[:20])], batch=4)
+    assert network.round_ == 10
+    seen = [agent.model.n_seen_ for agent in network.agents_.values()]
+    assert seen == [40, 8, 40, 20]
+    # The one that has ended still answers: 2 requests and 2 answers of either learning neighbour.
+    assert np.diff(network.trace_["messages"])[-1] == 8
+    short = consensus(classes=range(5)).run([(X[:8], y[:8])] * 4, rounds=1, batch=4)
+    assert short.round_ == 1
+    with pytest.raises(ValueError, match="no agent has samples"):
+        short.partial_fit_round({})
+    with pytest.raises(ValueError, match="no agent has samples"):
+        short.partial_fit_round([None] * 4)
+
+
+def test_messages_and_bytes_are_counted():
+    X, y = stream()
+    path = nx.path_graph(3)  # degrees 1, 2, 1
+    trace = consensus(path, classes=range(5)).run([(X[:6], y[:6])] * 3, batch=3).trace_
+    # A round: 4 directed edges, each a request of 3 x 2 and an answer of 3 x 5 numbers.
+    assert trace["messages"].tolist() == [8.0, 16.0]
+    assert trace["bytes"].tolist() == [4 * (6 + 15) * 8, 8 * (6 + 15) * 8]
+    assert trace["samples"].tolist() == [9.0, 18.0]
+    both = consensus(path, classes=range(5), two_way=True).run([(X[:3], y[:3])] * 3, batch=3)
+    # ... and a lesson: the 3 x 5 values at the other's own samples, and its strength.
+    assert both.trace_["bytes"].tolist() == [4 * (6 + 15 + 15 + 1) * 8]
+    sparse = consensus(path, classes=range(5)).run([(csr_array(X[:3]), y[:3])] * 3, batch=3)
+    assert sparse.trace_["bytes"].tolist() == [4 * (6 * 8 + 6 * 4 + 4 * 8 + 15 * 8)]
+
+
+def test_the_trace_tells_what_agents_said():
+    X, y = stream()
+    network = proximity(tolerance={(0, 1): 0.0, (2, 1): 0.5, (2, 3): 0.0, (0, 3): 0.0})
+    network.run((X, y), batch=5)
+    trace, agents = network.trace_, network.agents_
+    last = trace.iloc[-1]
+    assert last["round"] == 11
+    for name, agent in agents.items():
+        assert last[f"points {name}"] == agent.model.model_order_
+        for neighbour, multiplier in zip(agent.neighbours, agent.multipliers, strict=True):
+            assert last[f"multiplier {name} {neighbour}"] == multiplier >= 0.0
+    assert last["points"] == np.mean([a.model.model_order_ for a in agents.values()])
+    assert last["multiplier 1 2"] < last["multiplier 1 0"]
+    assert trace["largest_multiplier"].iloc[-1] == max(a.multipliers.max() for a in agents.values())
+    # The mean violation, by its definition, from one more network's records.
+    engine = LocalEngine()
+    twin = proximity(tolerance=network.tolerance, engine=engine, classes=range(5))
+    sums = {}
+    for k in range(0, 60, 5):
+        batches = {i: (X[i::4][k : k + 5], y[i::4][k : k + 5]) for i in range(4)}
+        twin.partial_fit_round(batches)
+        for name, agent in engine.agents().items():
+            for j, value in agent.close_round(twin.round_ - 1, {}).violations.items():
+                sums[name, j] = sums.get((name, j), 0.0) + value
+    expected = sum(max(0.0, value) for value in sums.values()) / 12
+    assert trace["average_violation"].iloc[-1] == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_trace_stays_short(monkeypatch):
+    X, y = stream()
+    long = consensus().run((X, y))  # 60 rounds
+    monkeypatch.setattr(trace_module, "MOST_ROWS", 8)
+    short = consensus().run((X, y))
+    assert len(short.trace_) < 16 <= len(long.trace_)
+    rows = long.trace_
+    for end, row in enumerate(short.trace_.to_dict("records")):
+        part = rows.iloc[4 * end : 4 * end + 4]
+        assert row["loss"] == pytest.approx(part["loss"].mean())
+        assert row["bytes"] == part["bytes"].iloc[-1]
+        assert row["round"] == part["round"].iloc[-1]
+
+
+@pytest.mark.parametrize("make", NETWORKS)
+def test_a_saved_network_goes_on_as_if_never_stopped(make, tmp_path):
+    X, y = stream()
+    graph = nx.relabel_nodes(nx.cycle_graph(4), {0: "a", 1: "b", 2: 2, 3: "d"})
+    network = make(graph, two_way=True).run((X[:120], y[:120]), batch=5)
+    network.save(tmp_path / "network.ks")
+    loaded = kernelstream.load(tmp_path / "network.ks")
+    assert type(loaded) is type(network)
+    assert prints(loaded) == prints(network)
+    assert loaded.trace_.equals(network.trace_)
+    assert set(loaded.graph.edges) == set(network.graph.edges)
+    for learner in (network, loaded):
+        learner.run((X[120:], y[120:]), batch=5)
+    assert prints(loaded) == prints(network)
+    assert loaded.trace_.equals(network.trace_)
+    np.testing.assert_array_equal(loaded.predict(X), network.predict(X))
+    assert type(network).load(tmp_path / "network.ks").fingerprint() != network.fingerprint()
+
+
+def test_files_that_make_no_sense(tmp_path):
+    X, y = stream()
+    network = consensus().run((X[:40], y[:40]), batch=5)
+    header, arrays = network._document()
+    for change in (
+        {"edges": [[0, 1]]},
+        {"round": 3},
+        {"agents": header["agents"][:2]},
+        {"loss": ["nonsense", 1.0]},
+    ):
+        kernelstream.storage.write(
+            tmp_path / "bad.ks", "ConsensusNetwork", {**header, **change}, arrays
+        )
+        with pytest.raises(ModelFileError):
+            ConsensusNetwork.load(tmp_path / "bad.ks")
+
+
+def test_models_stand_alone(tmp_path):
+    X, y = stream(800)
+    network = consensus().run((X, y), batch=5)
+    model = network.model(2)
+    before = prints(network)
+    model.partial_fit(X[:50], y[:50])
+    model.save(tmp_path / "model.ks")
+    assert kernelstream.load(tmp_path / "model.ks").fingerprint() == model.fingerprint()
+    assert prints(network) == before
+    joined = merge([network.model(i) for i in range(4)], max_points=40)
+    assert joined.model_order_ <= 40
+    assert np.mean(joined.predict(X) == network.predict(X)) > 0.97
+
+
+def test_settings_of_single_agents():
+    X, y = stream()
+    network = consensus(agent_settings={1: {"max_points": 5, "gamma": 2.0, "random_state": 9}})
+    network.run((X, y), batch=5)
+    assert network.model(1).model_order_ <= 5 < network.model(0).model_order_
+    assert network.model(1).kernel_ != network.model(0).kernel_
+    assert network.model(1).random_state == 9
+    scaled = consensus(gamma="scale").partial_fit_round({0: (X[:50], y[:50]), 3: (X[50:], y[50:])})
+    expected = 1.0 / (2.0 * X.var())
+    for agent in scaled.agents_.values():
+        assert agent.model.kernel_.gamma == pytest.approx(expected, rel=1e-12)
+
+
+def test_penalties_by_edge():
+    X, y = stream()
+    graph = nx.path_graph(3)
+    graph.edges[0, 1]["strength"], graph.edges[1, 2]["strength"] = 0.5, 0.0
+    by_attribute = consensus(graph, penalty="strength").run((X, y), batch=5)
+    by_edge = consensus(graph, penalty={(1, 0): 0.5, (1, 2): 0}).run((X, y), batch=5)
+    assert prints(by_attribute) == prints(by_edge)
+    for penalty, message in (
+        ("weight", "penalty of the edge 0 - 1 must be a number, got None"),
+        ({(0, 1): 1.0}, "edge 1 - 2 must be a number"),
+        ({(0, 1): True, (1, 2): 1.0}, "got True"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            consensus(graph, penalty=penalty)
+    with pytest.raises(ValueError, match="every penalty must be a finite number >= 0"):
+        consensus(graph, penalty=-1.0).run((X, y))
+
+
+def test_graphs_that_cannot_be():
+    loop = nx.cycle_graph(3)
+    loop.add_edge(1, 1)
+    isolated = nx.path_graph(2)
+    isolated.add_node("x")
+    parts = nx.disjoint_union(nx.path_graph(2), nx.path_graph(2))
+    for graph, error, message in (
+        (nx.DiGraph([(0, 1)]), ValueError, "undirected"),
+        (nx.MultiGraph([(0, 1)]), ValueError, "undirected"),
+        (nx.Graph(), ValueError, "no nodes"),
+        (loop, ValueError, "agent 1 is its own neighbour"),
+        (nx.Graph([((0, 0), (0, 1))]), ValueError, "strings or integers"),
+        (isolated, ValueError, "2 parts .*agent 'x' has no neighbour"),
+        (parts, ValueError, "2 parts that never hear of one another: add edges"),
+        ([(0, 1)], TypeError, "networkx.Graph, got list"),
+    ):
+        with pytest.raises(error, match=message):
+            ConsensusNetwork(graph)
+    X, y = stream(60)
+    apart = consensus(isolated, allow_disconnected=True).run((X, y), batch=5)
+    assert apart.agents_["x"].neighbours == []
+    assert apart.round_ == 4
+    one = nx.Graph()
+    one.add_node("only")
+    assert consensus(one).run((X, y), batch=5).predict(X).shape == (60,)
+
+
+def test_arguments_that_cannot_be():
+    X, y = stream(60)
+    for parameters, error, message in (
+        ({"coupling": "loose"}, ValueError, "'normalised' or 'explicit'"),
+        ({"engine": "steam"}, ValueError, "'local', 'ray' or an Engine"),
+        ({"step": 1.0}, TypeError, "'step' is not a parameter of a network's agents"),
+        ({"batch_size": 4}, TypeError, "'batch_size' is not a parameter"),
+        ({"agent_settings": {9: {}}}, ValueError, "names 9, which is not in the graph"),
+        ({"agent_settings": {1: {"loss": "hinge"}}}, ValueError, "same for all agents"),
+    ):
+        with pytest.raises(error, match=message):
+            consensus(**parameters)
+    network = consensus()
+    for streams, message in (
+        ({7: (X, y)}, r"names the agent 7, which is not in the graph \(0, 1, 2, 3\)"),
+        ([(X, y)], "list of 4 .* got 1 of them"),
+        ({0: X}, "agent 0: expected \\(X, y\\)"),
+        ({0: (X, y), 1: (X[:, :1], y)}, "agents 0 and 1 have 2 and 1 features"),
+        ({0: (X[0], y[:1])}, "agent 0: X must be 2-D"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            network.partial_fit_round(streams)
+    with pytest.raises(ValueError, match="batch must be a whole number"):
+        network.run((X, y), batch=0)
+    with pytest.raises(ValueError, match="60 rows, y has 59"):
+        network.run([(X, y[:-1])] * 4)
+    with pytest.raises(RuntimeError, match="learned nothing yet"):
+        network.agents_  # noqa: B018
+    network.run((X, y))
+    with pytest.raises(ValueError, match="no agent 'q'"):
+        network.model("q")
+    with pytest.raises(ValueError, match="no agent 'q'"):
+        network.predict(X, agent="q")
+    with pytest.raises(ValueError, match="= 2 is above 1"):
+        consensus(coupling="explicit", penalty=1.0).run((X, y))
+
+
+def test_input_forms_give_the_same_bits():
+    pd = pytest.importorskip("pandas")
+    X, y = stream(60)
+    dense = consensus().run([(X, y)] * 4, batch=5)
+    frame = pd.DataFrame(X)
+    assert prints(consensus().run([(frame, pd.Series(y))] * 4, batch=5)) == prints(dense)
+    assert prints(consensus().run([(X.tolist(), y.tolist())] * 4, batch=5)) == prints(dense)
+
+
+def test_an_engine_of_ones_own_and_its_end():
+    X, y = stream(60)
+    engine = LocalEngine()
+    with consensus(engine=engine) as network:
+        network.run((X, y), batch=5)
+        assert set(engine.agents()) == {0, 1, 2, 3}
+    assert engine.agents() == {}
+
+
+def test_without_networkx_the_error_says_what_to_install(monkeypatch):
+    graph = nx.path_graph(2)
+    monkeypatch.setitem(sys.modules, "networkx", None)
+    with pytest.raises(ImportError, match=r"kernelstream\[network\]"):
+        ConsensusNetwork(graph)
