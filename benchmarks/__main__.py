@@ -2,7 +2,18 @@
 
 import argparse
 
-from benchmarks import accuracy, avm, avm_cells, avm_tables, comparison, kill, speed, tool, tradeoff
+from benchmarks import (
+    accuracy,
+    avm,
+    avm_cells,
+    avm_tables,
+    comparison,
+    kill,
+    network,
+    speed,
+    tool,
+    tradeoff,
+)
 
 BENCHMARKS = {
     "comparison": comparison.main,
@@ -21,6 +32,10 @@ BENCHMARKS = {
     "tradeoff": tradeoff.main,
     "tool": tool.tool,
     "kill": kill.main,
+    "network": network.main,
+    "network-penalty": network.penalty,
+    "network-proximity": network.proximity,
+    "network-rates": network.rates,
 }
 #: What ``make bench`` runs: a few minutes.
 USUAL = ("comparison", "calls", "sparse")
