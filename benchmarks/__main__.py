@@ -18,6 +18,9 @@ from benchmarks import (
     kill,
     network_costs,
     sharding,
+    comparison,
+    kill,
+    network,
     speed,
     tool,
     tradeoff,
@@ -51,6 +54,10 @@ BENCHMARKS = {
     "kill": kill.main,
     "sharding": sharding.main,
     "network-costs": network_costs.main,
+    "network": network.main,
+    "network-penalty": network.penalty,
+    "network-proximity": network.proximity,
+    "network-rates": network.rates,
 }
 #: What ``make bench`` runs: a few minutes.
 USUAL = ("comparison", "calls", "sparse")
