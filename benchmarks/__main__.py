@@ -2,7 +2,19 @@
 
 import argparse
 
-from benchmarks import accuracy, avm, avm_cells, avm_tables, comparison, kill, speed, tool, tradeoff
+from benchmarks import (
+    accuracy,
+    avm,
+    avm_cells,
+    avm_tables,
+    colk_risks,
+    colk_tracker,
+    comparison,
+    kill,
+    speed,
+    tool,
+    tradeoff,
+)
 
 BENCHMARKS = {
     "comparison": comparison.main,
@@ -18,6 +30,9 @@ BENCHMARKS = {
     "avm-cells": avm_cells.main,
     "avm-tables": avm_tables.main,
     "avm-theorem15": avm.theorem_15,
+    "colk-risks": colk_risks.risks,
+    "colk-speed": colk_risks.speed,
+    "colk-tracker": colk_tracker.main,
     "tradeoff": tradeoff.main,
     "tool": tool.tool,
     "kill": kill.main,
