@@ -276,7 +276,7 @@ class COLKClassifier(_COLK, KernelClassifier):
     ----------
     loss : str or Loss, default="hinge"
         As in :class:`POLKClassifier`. The risk is that of this loss's distribution.
-    {_PARAMETERS.format(risk_weight=1.0)}
+    {_PARAMETERS.format(risk_weight=0.1)}
     {_SHARED.format(eta0=0.5, parsimony=0.1)}
 
     Attributes
@@ -315,7 +315,7 @@ class COLKClassifier(_COLK, KernelClassifier):
         loss: str | Loss = "hinge",
         *,
         risk: str = "variance",
-        risk_weight: float = 1.0,
+        risk_weight: float = 0.1,
         order: int = 4,
         level: float = 0.9,
         tracking: str = "momentum",
@@ -374,7 +374,7 @@ class COLKRegressor(_COLK, KernelRegressor):
     loss : str or Loss, default="squared_error"
         As in :class:`POLKRegressor`; ``squared_error`` is (f - y)^2 / 2, half the paper's.
         Standardise the target: steps, budgets and the risk weight are in its units.
-    {_PARAMETERS.format(risk_weight=1.0)}
+    {_PARAMETERS.format(risk_weight=0.1)}
     {_SHARED.format(eta0=0.2, parsimony=0.02)}
 
     Attributes
@@ -418,7 +418,7 @@ class COLKRegressor(_COLK, KernelRegressor):
         loss: str | Loss = "squared_error",
         *,
         risk: str = "variance",
-        risk_weight: float = 1.0,
+        risk_weight: float = 0.1,
         order: int = 4,
         level: float = 0.9,
         tracking: str = "momentum",
