@@ -63,6 +63,7 @@ def __getattr__(name: str) -> Any:
     if name in __all__:
         # The pipelines too, whatever is asked for: load reads their files.
         from kernelstream import feature_stream, models, pipeline, preparation  # noqa: F401
+
         # The pipeline and the networks too, whatever is asked for: load reads their files.
         from kernelstream import models, network, pipeline, preparation  # noqa: F401
 

@@ -201,7 +201,8 @@ def test_the_past_is_exact_after_every_step():
         state, _ = learn(X[part], y[part], chosen, risk, state=state)
         assert past_of(state, 1) == before
         ghosts.append(state.status[0]["ghosts"])
-    assert {0, 1, 2} <= set(ghosts)
+    assert min(ghosts) == 0
+    assert max(ghosts) > 1
 
 
 def test_many_points_at_once_become_ghosts():

@@ -18,19 +18,16 @@ import numpy as np
 from kernelstream.core.blas import multiply
 from kernelstream.core.jit import compiled, inner
 from kernelstream.core.kernel import Program, Rows, kernel_rows
-from kernelstream.core.komp import prune_block, renormalise, take_in_block
 from kernelstream.core.loss import loss_derivative, loss_value
 from kernelstream.core.passes import (
     DIVERGED,
     DONE,
     FULL,
-    LARGEST_WEIGHT,
     PROBE,
     ROOMY,
     target_of,
 )
-from kernelstream.core.polk import PROBE_EVERY, SMALLEST_SCALE, Settings, _average
-from kernelstream.core.schedule import error_budget, step_size
+from kernelstream.core.polk import PROBE_EVERY, Settings, allowed_error, grow, settle
 from kernelstream.core.state import SMALLEST_CAPACITY, State
 
 DISPERSION, SEMIDEVIATION, CVAR = range(3)
@@ -179,70 +176,28 @@ def advance(state, past, settings, program, rows, first, count, values, norms, d
     """
     status = state.status[0]
     n = status.order
-    outputs = settings.outputs
-    eta = step_size(settings.schedule, settings.initial_step, settings.decay, status.steps)
-    budget = error_budget(settings.budget, settings.budget_number, eta)
-    scale = status.scale * (1.0 - eta * settings.regularisation)
-
-    # Samples with a direction, moved to the front.
-    new = np.zeros((count, state.weights.shape[1]))
-    block = np.zeros((count, state.points.shape[0]))
-    active = 0
-    for r in range(count):
-        i = first + r
-        zero = True
-        for c in range(outputs):
-            new[active, c] = -eta / count * direction[r, c] / scale
-            zero &= direction[r, c] == 0.0
-            if not abs(new[active, c]) <= LARGEST_WEIGHT:
-                return False
-        if zero:
-            continue
-        if rows.sparse:
-            for q in range(rows.indptr[i], rows.indptr[i + 1]):
-                block[active, rows.indices[q]] = rows.data[q]
-        else:
-            block[active] = rows.dense[i]
-        if active != r:
-            values[active] = values[r]
-            norms[active] = norms[r]
-        active += 1
-
+    current = state.weights[:n, : past.shape[1]] * status.scale
+    active, error = grow(state, settings, program, rows, first, values, norms, direction, count)
+    if active < 0:
+        return False
     tracked = past.shape[1] > 0
     if tracked:
+        past[:n] = current
         past[n : n + active] = 0.0
-        for j in range(n):
-            for c in range(outputs):
-                past[j, c] = state.weights[j, c] * status.scale
         status.ghosts = 0
-    status.scale = scale
-    if settings.averaging > 0.0:
-        share = _average(state, settings)
-        for r in range(active):
-            for c in range(outputs):
-                new[r, outputs + c] = new[r, c] * scale * share
-    error = 0.0
-    status.taken += active
-    if active > 0:
-        error = take_in_block(state, program, block, values, norms, new, active, outputs)
-        error *= scale * scale
-    budget *= budget
     # ``cheapest`` bounds the cost of any removal from below: most steps need no copy.
     held = status.order if tracked else 0
-    if status.order <= settings.most and status.cheapest * scale * scale > budget:
+    cheapest = status.cheapest * status.scale * status.scale
+    if status.order <= settings.most and cheapest > allowed_error(state, settings):
         held = 0
     before = state.points[:, :held].copy()
     norms_before = np.empty((3, held))
     norms_before[0] = state.square_norms[:held]
     norms_before[1] = state.absolute_norms[:held]
     norms_before[2] = state.self_kernels[:held]
-    prune_block(state, outputs, error, budget, settings.most, settings.projection, active + 4)
+    settle(state, settings, active, error, count)
     if status.order < held:
         _carry(state, past, before, norms_before, n)
-    status.steps += 1
-    status.seen += count
-    if status.scale < SMALLEST_SCALE:
-        renormalise(state, outputs)
     return True
 
 
@@ -285,9 +240,7 @@ def _direct(status, settings, risk, f, earlier, labels, sample_weights, first, d
             trackers[r] = (1.0 - rate) * status.tracker + rate * now
         exceeding += losses[r] > status.threshold
         smallest = min(smallest, losses[r])
-        loss_derivative(
-            settings.loss, settings.loss_number, f[r], outputs, target, direction[r]
-        )
+        loss_derivative(settings.loss, settings.loss_number, f[r], outputs, target, direction[r])
     tracker = 0.0
     for r in range(count):
         other = partner(r, count)

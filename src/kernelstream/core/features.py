@@ -189,7 +189,7 @@ def unpack(arrays: dict[str, np.ndarray], status: dict[str, Any]) -> FeatureStat
         value = status[name]
         lowest = -(2**62) if name == "exponent" else 0
         good = type(value) is int if kind[0].kind == "i" else type(value) in (int, float)
-        if not good or not lowest <= value < 2**62 and kind[0].kind == "i":
+        if not good or (not lowest <= value < 2**62 and kind[0].kind == "i"):
             raise ValueError(f"{name} is not a number that a state can hold")
         if kind[0].kind == "f" and not 0.0 <= value < np.inf:
             raise ValueError(f"{name} is not a number that a state can hold")

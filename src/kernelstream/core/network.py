@@ -5,11 +5,9 @@ import numpy as np
 from kernelstream.core.blas import multiply
 from kernelstream.core.jit import compiled
 from kernelstream.core.kernel import Program, Rows, kernel_rows
-from kernelstream.core.komp import prune_block, renormalise, take_in_block
 from kernelstream.core.loss import loss_derivative, loss_value
-from kernelstream.core.passes import DIVERGED, DONE, LARGEST_WEIGHT, target_of
-from kernelstream.core.polk import SMALLEST_SCALE, Settings, _average
-from kernelstream.core.schedule import error_budget, step_size
+from kernelstream.core.passes import DIVERGED, DONE, target_of
+from kernelstream.core.polk import Settings, grow, settle
 from kernelstream.core.state import State
 
 
@@ -50,56 +48,20 @@ def coupled_step(
     zero = np.int64(0)  # a literal would be compiled for separately
     kernel_rows(program, rows, zero, count, points, square_norms, absolute_norms, n, values, norms)
     multiply(values, False, state_weights, False, f, count, columns, n, record.scale, 0.0)
-    eta = step_size(schedule, initial_step, decay, record.steps)
-    allowed = error_budget(budget, budget_number, eta)
-    scale = record.scale * (1.0 - eta * regularisation)
-
-    new = np.zeros((count, columns))
-    block = np.zeros((count, points.shape[0]))
-    slope = np.zeros(outputs)
-    active = 0  # samples with a derivative, moved to the front
+    direction = np.zeros((count, outputs))
     for r in range(count):
         some = False
         if r < own:
             target = target_of(loss, outputs, labels[r])
             losses[r] = loss_value(loss, loss_number, f[r], outputs, target)
-            some = loss_derivative(loss, loss_number, f[r], outputs, target, slope)
+            some = loss_derivative(loss, loss_number, f[r], outputs, target, direction[r])
         if not some:
-            slope[:] = 0.0
+            direction[r] = 0.0
         if pulls[r] > 0.0:
             for c in range(outputs):
-                slope[c] += pulls[r] * f[r, c] - centres[r, c]
-                some = some or slope[c] != 0.0
-        if not some:
-            continue
-        for c in range(outputs):
-            new[active, c] = -eta / own * slope[c] / scale
-            if not abs(new[active, c]) <= LARGEST_WEIGHT:
-                return DIVERGED
-        if sparse:
-            for q in range(indptr[r], indptr[r + 1]):
-                block[active, indices[q]] = data[q]
-        else:
-            block[active] = dense[r]
-        if active != r:
-            values[active] = values[r]
-            norms[active] = norms[r]
-        active += 1
-
-    record.scale = scale
-    if averaging > 0.0:
-        share = _average(state, settings)
-        for r in range(active):
-            for c in range(outputs):
-                new[r, outputs + c] = new[r, c] * scale * share
-    error = 0.0
-    record.taken += active
-    if active > 0:
-        error = take_in_block(state, program, block, values, norms, new, active, outputs)
-        error *= scale * scale
-    prune_block(state, outputs, error, allowed * allowed, most, projection, active + 4)
-    record.steps += 1
-    record.seen += own
-    if record.scale < SMALLEST_SCALE:
-        renormalise(state, outputs)
+                direction[r, c] += pulls[r] * f[r, c] - centres[r, c]
+    active, error = grow(state, settings, program, rows, zero, values, norms, direction, own)
+    if active < 0:
+        return DIVERGED
+    settle(state, settings, active, error, own)
     return DONE

@@ -14,7 +14,7 @@ from kernelstream.core.jit import compiled, inner
 from kernelstream.core.kernel import Program, Rows, kernel_rows, self_value
 from kernelstream.core.komp import prune, renormalise, take_in_block
 from kernelstream.core.passes import DIVERGED, FULL, LARGEST_WEIGHT, PROBE
-from kernelstream.core.polk import PROBE_EVERY, SMALLEST_SCALE, _average, _roomy
+from kernelstream.core.polk import PROBE_EVERY, SMALLEST_SCALE, average, roomy
 from kernelstream.core.schedule import error_budget, step_size
 from kernelstream.core.state import State
 
@@ -139,7 +139,7 @@ def transition_pass(
             record.tracker = tracked
         record.scale = scale
         if averaging > 0.0:
-            share = _average(state, settings)
+            share = average(state, settings)
             for r in range(STATES):
                 new[r, 1] = new[r, 0] * scale * share
         active = 1 if new[1, 0] == 0.0 else 2  # beyond a terminal state there is nothing
@@ -152,4 +152,4 @@ def transition_pass(
         record.seen += 1
         if scale < SMALLEST_SCALE:
             renormalise(state, outputs)
-    return _roomy(state, two), rewards.shape[0]
+    return roomy(state, two), rewards.shape[0]

@@ -56,14 +56,14 @@ class Settings(NamedTuple):
 
 
 @inner
-def _roomy(state, batch):
+def roomy(state, batch):
     """``ROOMY`` when the order has fallen so far that the state should give memory back."""
     needed = max(SMALLEST_CAPACITY, state.status[0].order) + batch
     return ROOMY if state.diagonal.shape[0] > 4 * needed else DONE
 
 
 @inner
-def _average(state, settings):
+def average(state, settings):
     """Move the averaged columns towards the current function: avg += (f - avg) share."""
     status = state.status[0]
     outputs = settings.outputs
@@ -76,6 +76,85 @@ def _average(state, settings):
     # |(f, avg)| of a point shrinks by at most sqrt(2) share: a bound saves looking again.
     status.cheapest = status.cheapest * (1.0 - 1.4143 * share) ** 2 if share < 0.7 else 0.0
     return share
+
+
+@inner
+def grow(state, settings, program, rows, first, values, norms, direction, divisor):
+    """f~ = (1 - eta lambda) f - (eta / divisor) sum_r direction_r k(x_r, .), not compressed yet.
+
+    ``direction`` (count, outputs) belongs to the samples ``first`` onwards: for POLK the loss's
+    derivatives. ``values`` and ``norms`` are those of :func:`kernel_rows`, and are used up. A
+    capacity for all samples is assumed.
+
+    Returns
+    -------
+    active : int
+        Samples with a direction; -1, with nothing changed, if one is not finite.
+    error : float
+        Squared error made by merging dependent samples, in true units.
+    """
+    status = state.status[0]
+    count, outputs = direction.shape
+    eta = step_size(settings.schedule, settings.initial_step, settings.decay, status.steps)
+    scale = status.scale * (1.0 - eta * settings.regularisation)
+
+    # Samples with a direction, moved to the front.
+    new = np.zeros((count, state.weights.shape[1]))
+    block = np.zeros((count, state.points.shape[0]))
+    active = 0
+    for r in range(count):
+        i = first + r
+        some = False
+        for c in range(outputs):
+            new[active, c] = -eta / divisor * direction[r, c] / scale
+            some |= direction[r, c] != 0.0
+            if not abs(new[active, c]) <= LARGEST_WEIGHT:
+                return -1, 0.0
+        if not some:
+            continue
+        if rows.sparse:
+            for q in range(rows.indptr[i], rows.indptr[i + 1]):
+                block[active, rows.indices[q]] = rows.data[q]
+        else:
+            block[active] = rows.dense[i]
+        if active != r:
+            values[active] = values[r]
+            norms[active] = norms[r]
+        active += 1
+
+    status.scale = scale
+    if settings.averaging > 0.0:
+        share = average(state, settings)
+        for r in range(active):
+            for c in range(outputs):
+                new[r, outputs + c] = new[r, c] * scale * share
+    status.taken += active
+    if active == 0:
+        return active, 0.0
+    error = take_in_block(state, program, block, values, norms, new, active, outputs)
+    return active, error * scale * scale
+
+
+@inner
+def allowed_error(state, settings):
+    """The squared error that the present step may make."""
+    steps = state.status[0].steps
+    eta = step_size(settings.schedule, settings.initial_step, settings.decay, steps)
+    return error_budget(settings.budget, settings.budget_number, eta) ** 2
+
+
+@inner
+def settle(state, settings, active, error, consumed):
+    """Compress what :func:`grow` made, and count the step."""
+    status = state.status[0]
+    prune_block(
+        state, settings.outputs, error, allowed_error(state, settings), settings.most,
+        settings.projection, active + 4,
+    )  # fmt: skip
+    status.steps += 1
+    status.seen += consumed
+    if status.scale < SMALLEST_SCALE:
+        renormalise(state, settings.outputs)
 
 
 @inner
@@ -93,55 +172,18 @@ def _step_batch(state, settings, program, rows, first, count, labels, weights):
     )  # fmt: skip
     f = np.zeros((count, columns))
     multiply(values, False, state.weights, False, f, count, columns, n, status.scale, 0.0)
-    eta = step_size(settings.schedule, settings.initial_step, settings.decay, status.steps)
-    budget = error_budget(settings.budget, settings.budget_number, eta)
-    scale = status.scale * (1.0 - eta * settings.regularisation)
-
-    # Samples with a derivative, moved to the front.
-    new = np.zeros((count, columns))
-    width = state.points.shape[0]
-    block = np.zeros((count, width))
-    slope = np.empty(outputs)
-    active = 0
+    direction = np.zeros((count, outputs))
     for r in range(count):
-        i = first + r
-        if weights[i] == 0.0 or not loss_derivative(
-            settings.loss, settings.loss_number, f[r], outputs,
-            target_of(settings.loss, outputs, labels[i]), slope,
-        ):  # fmt: skip
-            continue
+        target = target_of(settings.loss, outputs, labels[first + r])
+        some = loss_derivative(
+            settings.loss, settings.loss_number, f[r], outputs, target, direction[r]
+        )
         for c in range(outputs):
-            new[active, c] = -eta / count * weights[i] * slope[c] / scale
-            if not abs(new[active, c]) <= LARGEST_WEIGHT:
-                return False
-        if rows.sparse:
-            for q in range(rows.indptr[i], rows.indptr[i + 1]):
-                block[active, rows.indices[q]] = rows.data[q]
-        else:
-            block[active] = rows.dense[i]
-        if active != r:
-            values[active] = values[r]
-            norms[active] = norms[r]
-        active += 1
-
-    status.scale = scale
-    if settings.averaging > 0.0:
-        share = _average(state, settings)
-        for r in range(active):
-            for c in range(outputs):
-                new[r, outputs + c] = new[r, c] * scale * share
-    error = 0.0
-    status.taken += active
-    if active > 0:
-        error = take_in_block(state, program, block, values, norms, new, active, outputs)
-        error *= scale * scale
-    prune_block(
-        state, outputs, error, budget * budget, settings.most, settings.projection, active + 4
-    )
-    status.steps += 1
-    status.seen += count
-    if status.scale < SMALLEST_SCALE:
-        renormalise(state, outputs)
+            direction[r, c] *= weights[first + r] if some else 0.0
+    active, error = grow(state, settings, program, rows, first, values, norms, direction, count)
+    if active < 0:
+        return False
+    settle(state, settings, active, error, count)
     return True
 
 
@@ -220,7 +262,7 @@ def single_pass(
                 return DIVERGED, i
         record.scale = scale
         if averaging > 0.0:
-            share = _average(state, settings)
+            share = average(state, settings)
             for c in range(outputs):
                 new[outputs + c] = new[c] * scale * share
         error = 0.0
@@ -235,7 +277,7 @@ def single_pass(
         record.seen += 1
         if scale < SMALLEST_SCALE:
             renormalise(state, outputs)
-    return _roomy(state, batch), labels.shape[0]
+    return roomy(state, batch), labels.shape[0]
 
 
 @compiled
@@ -267,4 +309,4 @@ def batch_pass(
         if not _step_batch(state, settings, program, rows, i, count, labels, sample_weights):
             return DIVERGED, i
         i += count
-    return _roomy(state, batch), i
+    return roomy(state, batch), i

@@ -82,9 +82,12 @@ _ATTRIBUTES = f"""
     threshold_ : float
         The tracked ``level`` quantile of the loss, for ``cvar``.
     {_POLK_ATTRIBUTES.strip()}
-""".strip().replace("outputs (twice with ``average``).", """outputs, once for the function,
+""".strip().replace(
+    "outputs (twice with ``average``).",
+    """outputs, once for the function,
         once for its average and once for ``tracking="momentum"``, and M the points removed in
-        the last step, too.""")
+        the last step, too.""",
+)
 
 _NOTES = """
     For a pair (x, y), (x', y') of independent samples with losses l, l' and tracker g, (47) is
@@ -131,7 +134,9 @@ class _Paired(_POLK):
     def _check_combination(self) -> None:
         super()._check_combination()
         if self.batch_size % 2:
-            raise ValueError(f"batch_size must be even: samples come in pairs, got {self.batch_size}")
+            raise ValueError(
+                f"batch_size must be even: samples come in pairs, got {self.batch_size}"
+            )
 
     @property
     def _projected(self) -> int:

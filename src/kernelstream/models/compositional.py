@@ -210,8 +210,7 @@ expansion_, kernel_
             state, settings = State(*given[:8]), Settings(*given[8:22])
             weights = state.weights
             current, past = (
-                np.ascontiguousarray(part)
-                for part in np.split(weights, [self._projected], axis=1)
+                np.ascontiguousarray(part) for part in np.split(weights, [self._projected], axis=1)
             )
             room = np.empty((0, 1)) if self._foretold is None else self._foretold
             reason, done = learn(
