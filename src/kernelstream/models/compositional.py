@@ -24,11 +24,12 @@ from kernelstream.models.colk import _SHARED, _TRACKING, _Paired
 
 
 class CompositionalLearner(_Paired, KernelRegressor):
-    __doc__ = f"""Minimise a function of an expectation, E[ outer(f(x), E[ inner(f(x')) ]) ], online.
+    __doc__ = f"""Minimise a function of an expectation, learned online from pairs of samples.
 
-    The outer function may depend on f at its own sample, too: a risk does. Functions compiled
-    with ``numba.njit`` give a compiled pass; plain Python functions are called sample by sample
-    from a loop in Python, which is slower and gives the same model.
+    That is E[ outer(f(x), E[ inner(f(x')) ]) ] + alpha / 2 |f|^2. The outer function may depend on
+    f at its own sample, too: a risk does. Functions compiled with ``numba.njit`` give a compiled
+    pass; plain Python functions are called sample by sample from a loop in Python, which is
+    slower and gives the same model.
 
     Parameters
     ----------
@@ -64,9 +65,9 @@ expansion_, kernel_
 
         f~ = (1 - eta alpha) f - eta (a k(x, .) + <b, h'(f(x'))> k(x', .)),
 
-    (a, b) = ``outer_derivative`` at f(x) and g, averaged over both roles of the pair, then KOMP. (24) is the case without the first term. How
-    the function before the last step is kept, which (20) needs, is told in
-    :class:`COLKRegressor`. Nothing is clipped: that is the functions' own business; a step that
+    (a, b) = ``outer_derivative`` at f(x) and g, averaged over both roles of the pair, then
+    KOMP. (24) is the case without the first term. How the function before the last step is kept,
+    which (20) needs, is told in :class:`COLKRegressor`. Nothing is clipped: that is the functions' own business; a step that
     is not finite is refused. Functions cannot be written to a model file: save ``expansion_``, or
     pickle the model.
 
