@@ -12,12 +12,14 @@ from kernelstream import (
     COLKRegressor,
     CompositionalLearner,
     DivergenceError,
+    IllConditionedError,
     KernelExpansion,
     POLKClassifier,
     POLKRegressor,
     load,
     merge,
 )
+from kernelstream.core.komp import BLOCK, GREEDY, prune_block
 from kernelstream.models.colk import largest_deviation
 from tests.models.tools import COLK, FORMS, in_pieces, stream
 from tests.naive import kernels as naive_kernels
@@ -225,6 +227,36 @@ def test_the_clip_does_not_touch_ordinary_data():
             for c in (4.0, None)
         ]
         assert np.array_equal(models[0].dual_coef_, models[1].dual_coef_)
+
+
+# From outside
+
+
+def test_points_dropped_outside_a_step_make_past_and_present_equal():
+    X, y = stream(COLKRegressor, n=200)
+    model = COLKRegressor(epsilon=0.01).partial_fit(X, y)
+    assert model.model_order_ > 20
+    model._drop_points(10)
+    state = model._state
+    current = state.weights[:10, 0] * state.status[0]["scale"]
+    assert np.array_equal(state.weights[:10, 1], current)
+    assert (state.order, state.extent) == (10, 10)
+
+
+def test_a_factor_that_is_given_up_leaves_points_and_weights_together(monkeypatch):
+    X, y = stream(COLKRegressor, n=200)
+    model = COLKRegressor(epsilon=0.01).partial_fit(X, y)
+
+    def watch(state, kernel, outputs):
+        prune_block(state, outputs, 0.0, 0.0, 10, GREEDY, BLOCK)
+        raise IllConditionedError("hopeless")
+
+    twin = copy.deepcopy(model)
+    twin._drop_points(10)
+    monkeypatch.setattr("kernelstream.models.colk.komp.watch", watch)
+    with pytest.raises(IllConditionedError):
+        model._watch()
+    assert model.fingerprint() == twin.fingerprint()
 
 
 # Merging

@@ -161,10 +161,12 @@ class _Paired(_POLK):
         state = self._state
         points = state.points[:, : state.order].copy()
         current = state.weights[:, : self._projected].copy()
-        yield state._replace(weights=current)
-        state.weights[:, : self._projected] = current
-        if not np.array_equal(points, state.points[:, : state.order]):
-            self._restart_past()
+        try:
+            yield state._replace(weights=current)
+        finally:
+            state.weights[:, : self._projected] = current
+            if not np.array_equal(points, state.points[:, : state.order]):
+                self._restart_past()
 
     def _restart_past(self) -> None:
         """The function before the last step is the current one."""
