@@ -56,13 +56,17 @@ def run(**parameters: Any) -> list[dict[str, float]]:
 def risk_rows() -> Iterator[tuple[object, ...]]:
     """Means over the seeds; for the risk aimed at, in how many seeds it fell."""
     neutral = run(risk_weight=0.0)
-    yield "none", 0.0, *(np.mean([one[name] for one in neutral]) for name in neutral[0]), ""
+    yield "none", "0", *_means(neutral), ""
     for risk, weights in RISKS:
         for weight in weights:
             found = run(risk=risk, risk_weight=weight)
             lower = sum(a[risk] < b[risk] for a, b in zip(found, neutral, strict=True))
-            means = (np.mean([one[name] for one in found]) for name in found[0])
-            yield risk, weight, *means, f"{lower} of {SEEDS}"
+            yield risk, str(weight), *_means(found), f"{lower} of {SEEDS}"
+
+
+def _means(found: list[dict[str, float]]) -> list[str]:
+    """Of each measure over the seeds, with three digits."""
+    return [f"{np.mean([one[name] for one in found]):.3g}" for name in found[0]]
 
 
 def risks() -> None:
