@@ -46,9 +46,9 @@ _TRACKING = """
 
 _PARAMETERS = f"""
     risk : {{{{"variance", "semivariance", "moments", "cvar"}}}}, default="variance"
-        What is added to the mean loss: its variance; the mean square of what exceeds the
-        mean; the central moments 2 to ``order`` summed, odd ones with their sign (46); or the
-        mean of the largest losses, those above the quantile ``level``.
+        What is added to the mean loss: its ``variance``, its ``semivariance`` (the mean square
+        of what exceeds the mean), its central ``moments`` 2 to ``order`` (odd ones with their
+        sign), or ``cvar``, the mean of the losses above their quantile ``level``.
     risk_weight : float, default={{risk_weight}}
         How much of the risk is added (eta in the paper). 0: POLK with the same batches. A
         moment of order p is in units of the loss to the power p, the weight in their inverse.
@@ -161,10 +161,12 @@ class _Paired(_POLK):
         state = self._state
         points = state.points[:, : state.order].copy()
         current = state.weights[:, : self._projected].copy()
-        yield state._replace(weights=current)
-        state.weights[:, : self._projected] = current
-        if not np.array_equal(points, state.points[:, : state.order]):
-            self._restart_past()
+        try:
+            yield state._replace(weights=current)
+        finally:
+            state.weights[:, : self._projected] = current
+            if not np.array_equal(points, state.points[:, : state.order]):
+                self._restart_past()
 
     def _restart_past(self) -> None:
         """The function before the last step is the current one."""
