@@ -5,11 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 
-def best(function: Callable[[], Any], repeats: int = 3) -> float:
-    """Seconds of the quickest of several calls."""
+def best(
+    function: Callable[[], Any], repeats: int = 3, clock: Callable[[], float] = time.perf_counter
+) -> float:
+    """Seconds of the quickest of several calls, by any clock."""
     times = []
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = clock()
         function()
-        times.append(time.perf_counter() - start)
+        times.append(clock() - start)
     return min(times)

@@ -214,6 +214,33 @@ def test_merging(tool, tmp_path, numbers):
         assert np.abs(mean.predict(batch) - expected).max() < 2.0
 
 
+@pytest.mark.parametrize("numbers", [False, True])
+def test_colk_from_a_file_and_back(tool, tmp_path, numbers):
+    rows = write_rows(tmp_path / "rows.csv", 601, numbers=numbers)
+    words = (
+        "learn",
+        rows,
+        *SETTINGS[numbers],
+        "--model",
+        "colk",
+        "--risk-weight",
+        0.3,
+        "--beta",
+        0.1,
+    )
+    refused = tool(*words, "--risk", "luck", code=2).err
+    assert "risk" in refused
+    words = (*words, "--risk", "cvar", "--level", 0.8, "--tracking", "momentum", "--warm-up", 100)
+    for size, name in ((7, "a.ks"), (1000, "b.ks")):
+        tool(*words, "--batch-rows", size, "--out", name)
+    assert load(tmp_path / "a.ks").fingerprint() == load(tmp_path / "b.ks").fingerprint()
+    shown = json.loads(tool("inspect", "a.ks", "--json").out)
+    assert shown["points"] > 5
+    tool("compress", "a.ks", "--max-points", 5, "--out", "small.ks")
+    said = tool("predict", "small.ks", rows).out.splitlines()
+    assert len(said) == 602
+
+
 def test_compressing_says_what_it_costs(tool, model):
     before = json.loads(tool("inspect", model, "--json").out)
     assert before["points"] > 10

@@ -194,9 +194,7 @@ def test_the_past_is_exact_after_every_step():
     for first in range(0, len(X) - 1, 2):
         part = slice(first, first + 2)
         budget = 0.02 if first % 8 else 0.2
-        chosen = settings(
-            loss="squared_error", batch=2, budget_number=budget, regularisation=0.01
-        )
+        chosen = settings(loss="squared_error", batch=2, budget_number=budget, regularisation=0.01)
         before = {} if state is None else present_of(state, 1)
         state, _ = learn(X[part], y[part], chosen, risk, state=state)
         assert past_of(state, 1) == before
@@ -230,9 +228,7 @@ def test_without_risk_it_is_polk_bit_for_bit(loss, tracking, batch):
     polk = allocate(2, outputs, 2 * len(X), seed=1)
     i, reason = 0, PROBE
     while reason == PROBE:
-        reason, i = call_pass(
-            batch_pass, polk, chosen, PROGRAM, rows_of(X), y, np.ones(len(X)), i
-        )
+        reason, i = call_pass(batch_pass, polk, chosen, PROGRAM, rows_of(X), y, np.ones(len(X)), i)
         polk.status[0]["changes"] = 0
     assert np.array_equal(points_of(state), points_of(polk))
     assert np.array_equal(weights_of(state, outputs)[:, :outputs], weights_of(polk, outputs))

@@ -499,10 +499,8 @@ AVM_CHUNKING = {
 }
 COLK_CHUNKING = {
     "plain": {},
-    "without tracking the gradient": {"tracking": "average", "risk": "semivariance"},
-    "batches of 6": {"batch_size": 6, "risk": "moments"},
-    "averaged": {"average": 50, "risk": "cvar"},
-    "cap": {"max_points": 9},
+    "averaged batches of 6": {"batch_size": 6, "risk": "moments", "average": 50},
+    "without gradient tracking": {"tracking": "average", "risk": "cvar", "max_points": 9},
     "cap on bytes": {"max_bytes": 6000},
 }
 CHUNKED = [(c, name) for c in POLK for name in CHUNKING]

@@ -17,6 +17,9 @@ METHODS: dict[str, tuple[type[Any], type[Any]]] = {
     "colk": (models.COLKClassifier, models.COLKRegressor),
 }
 
+#: Options that mean something else in each method.
+OF_EACH = {"beta"}
+
 #: Set by the tool itself: one pass over the stream, in its order.
 NOT_OPTIONS = {"n_epochs", "shuffle"}
 
@@ -68,6 +71,8 @@ def method_options() -> dict[str, str]:
             text = (
                 f"{', '.join(CLASSIFICATION_LOSSES)}; of numbers: {', '.join(REGRESSION_LOSSES)}."
             )
+        elif name in OF_EACH:
+            text = " ".join(f"{m}: {_description(pair[0], name)}" for m, pair in holders.items())
         else:
             text = _description(next(iter(holders.values()))[0], name)
         options[name] = f"{text} \\[{'; '.join(_default(*item, name) for item in holders.items())}]"

@@ -285,9 +285,7 @@ def _direct(status, settings, risk, f, earlier, labels, sample_weights, first, d
             trackers[r] = (1.0 - rate) * status.tracker + rate * now
         exceeding += losses[r] > status.threshold
         smallest = min(smallest, losses[r])
-        loss_derivative(
-            settings.loss, settings.loss_number, f[r], outputs, target, direction[r]
-        )
+        loss_derivative(settings.loss, settings.loss_number, f[r], outputs, target, direction[r])
     tracker = 0.0
     for r in range(count):
         other = partner(r, count)

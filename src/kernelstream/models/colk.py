@@ -46,9 +46,9 @@ _TRACKING = """
 
 _PARAMETERS = f"""
     risk : {{{{"variance", "semivariance", "moments", "cvar"}}}}, default="variance"
-        What is added to the mean loss: its variance; the mean square of what exceeds the
-        mean; the central moments 2 to ``order`` summed, odd ones with their sign (46); or the
-        mean of the largest losses, those above the quantile ``level``.
+        What is added to the mean loss: its ``variance``, its ``semivariance`` (the mean square
+        of what exceeds the mean), its central ``moments`` 2 to ``order`` (odd ones with their
+        sign), or ``cvar``, the mean of the losses above their quantile ``level``.
     risk_weight : float, default={{risk_weight}}
         How much of the risk is added (eta in the paper). 0: POLK with the same batches. A
         moment of order p is in units of the loss to the power p, the weight in their inverse.
@@ -82,9 +82,12 @@ _ATTRIBUTES = f"""
     threshold_ : float
         The tracked ``level`` quantile of the loss, for ``cvar``.
     {_POLK_ATTRIBUTES.strip()}
-""".strip().replace("outputs (twice with ``average``).", """outputs, once for the function,
+""".strip().replace(
+    "outputs (twice with ``average``).",
+    """outputs, once for the function,
         once for its average and once for ``tracking="momentum"``, and M the points removed in
-        the last step, too.""")
+        the last step, too.""",
+)
 
 _NOTES = """
     For a pair (x, y), (x', y') of independent samples with losses l, l' and tracker g, (47) is
@@ -131,7 +134,9 @@ class _Paired(_POLK):
     def _check_combination(self) -> None:
         super()._check_combination()
         if self.batch_size % 2:
-            raise ValueError(f"batch_size must be even: samples come in pairs, got {self.batch_size}")
+            raise ValueError(
+                f"batch_size must be even: samples come in pairs, got {self.batch_size}"
+            )
 
     @property
     def _projected(self) -> int:
@@ -156,10 +161,12 @@ class _Paired(_POLK):
         state = self._state
         points = state.points[:, : state.order].copy()
         current = state.weights[:, : self._projected].copy()
-        yield state._replace(weights=current)
-        state.weights[:, : self._projected] = current
-        if not np.array_equal(points, state.points[:, : state.order]):
-            self._restart_past()
+        try:
+            yield state._replace(weights=current)
+        finally:
+            state.weights[:, : self._projected] = current
+            if not np.array_equal(points, state.points[:, : state.order]):
+                self._restart_past()
 
     def _restart_past(self) -> None:
         """The function before the last step is the current one."""
@@ -276,7 +283,7 @@ class COLKClassifier(_COLK, KernelClassifier):
     ----------
     loss : str or Loss, default="hinge"
         As in :class:`POLKClassifier`. The risk is that of this loss's distribution.
-    {_PARAMETERS.format(risk_weight=1.0)}
+    {_PARAMETERS.format(risk_weight=0.1)}
     {_SHARED.format(eta0=0.5, parsimony=0.1)}
 
     Attributes
@@ -315,7 +322,7 @@ class COLKClassifier(_COLK, KernelClassifier):
         loss: str | Loss = "hinge",
         *,
         risk: str = "variance",
-        risk_weight: float = 1.0,
+        risk_weight: float = 0.1,
         order: int = 4,
         level: float = 0.9,
         tracking: str = "momentum",
@@ -374,7 +381,7 @@ class COLKRegressor(_COLK, KernelRegressor):
     loss : str or Loss, default="squared_error"
         As in :class:`POLKRegressor`; ``squared_error`` is (f - y)^2 / 2, half the paper's.
         Standardise the target: steps, budgets and the risk weight are in its units.
-    {_PARAMETERS.format(risk_weight=1.0)}
+    {_PARAMETERS.format(risk_weight=0.1)}
     {_SHARED.format(eta0=0.2, parsimony=0.02)}
 
     Attributes
@@ -418,7 +425,7 @@ class COLKRegressor(_COLK, KernelRegressor):
         loss: str | Loss = "squared_error",
         *,
         risk: str = "variance",
-        risk_weight: float = 1.0,
+        risk_weight: float = 0.1,
         order: int = 4,
         level: float = 0.9,
         tracking: str = "momentum",

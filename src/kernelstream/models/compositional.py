@@ -24,11 +24,12 @@ from kernelstream.models.colk import _SHARED, _TRACKING, _Paired
 
 
 class CompositionalLearner(_Paired, KernelRegressor):
-    __doc__ = f"""Minimise a function of an expectation, E[ outer(f(x), E[ inner(f(x')) ]) ], online.
+    __doc__ = f"""Minimise a function of an expectation, learned online from pairs of samples.
 
-    The outer function may depend on f at its own sample, too: a risk does. Functions compiled
-    with ``numba.njit`` give a compiled pass; plain Python functions are called sample by sample
-    from a loop in Python, which is slower and gives the same model.
+    That is E[ outer(f(x), E[ inner(f(x')) ]) ] + alpha / 2 |f|^2. The outer function may depend on
+    f at its own sample, too: a risk does. Functions compiled with ``numba.njit`` give a compiled
+    pass; plain Python functions are called sample by sample from a loop in Python, which is
+    slower and gives the same model.
 
     Parameters
     ----------
@@ -62,13 +63,13 @@ expansion_, kernel_
     -----
     With a pair of samples, g tracking h at x' by (19) or (20), the step is [1]_
 
-        f~ = (1 - eta alpha) f - eta (outer_1(f(x), g) k(x, .) + <outer_2(f(x), g), h'(f(x'))> k(x', .)),
+        f~ = (1 - eta alpha) f - eta (a k(x, .) + <b, h'(f(x'))> k(x', .)),
 
-    averaged over both roles of the pair, then KOMP. (24) is the case without the first term. How
-    the function before the last step is kept, which (20) needs, is told in
-    :class:`COLKRegressor`. Nothing is clipped: that is the functions' own business; a step that
-    is not finite is refused. Functions cannot be written to a model file: save ``expansion_``, or
-    pickle the model.
+    (a, b) = ``outer_derivative`` at f(x) and g, averaged over both roles of the pair, then
+    KOMP. (24) is the case without the first term. How the function before the last step is kept,
+    which (20) needs, is told in :class:`COLKRegressor`. Nothing is clipped: that is the functions'
+    own business; a step that is not finite is refused. Functions cannot be written to a model
+    file: save ``expansion_``, or pickle the model.
 
     References
     ----------
@@ -210,14 +211,14 @@ expansion_, kernel_
             state, settings = State(*given[:8]), Settings(*given[8:22])
             weights = state.weights
             current, past = (
-                np.ascontiguousarray(part)
-                for part in np.split(weights, [self._projected], axis=1)
+                np.ascontiguousarray(part) for part in np.split(weights, [self._projected], axis=1)
             )
             room = np.empty((0, 1)) if self._foretold is None else self._foretold
-            reason, done = learn(
-                state._replace(weights=current), past, settings, Program(*given[22:28]),
-                Rows(*given[28:33]), *given[33:], room, float(self.beta), self._tracked,
-            )  # fmt: skip
+            with np.errstate(invalid="ignore", over="ignore"):  # such a step is refused
+                reason, done = learn(
+                    state._replace(weights=current), past, settings, Program(*given[22:28]),
+                    Rows(*given[28:33]), *given[33:], room, float(self.beta), self._tracked,
+                )  # fmt: skip
             weights[:, : self._projected] = current
             weights[:, self._projected :] = past
             return reason, done
