@@ -17,6 +17,7 @@ from benchmarks import (
     network_costs,
     policy,
     sharding,
+    policy,
     speed,
     tool,
     tradeoff,

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from kernelstream import load
+from kernelstream import DivergenceError, POLKClassifier, load
 from tests.cli.tools import write_rows
 
 SETTINGS = {
@@ -43,6 +43,17 @@ def test_the_report_compares_and_the_run_can_go_on(tool, tmp_path, numbers):
     tool(*words, *report, "--checkpoint", "place", "--resume", "--out", "grown.ks")
     assert load(tmp_path / "grown.ks").fingerprint() == fingerprint
     assert risk_of(tmp_path / "report.html") == risk
+
+
+def test_a_neutral_model_that_diverges_does_not_end_the_run(tool, rows, tmp_path, monkeypatch):
+    def diverge(*_):
+        raise DivergenceError("too large")
+
+    monkeypatch.setattr(POLKClassifier, "_single_pass", diverge)
+    monkeypatch.setattr(POLKClassifier, "_batch_pass", diverge)
+    words = ("learn", rows, "--target", "label", "--model", "colk", "--report", "report.html")
+    assert "no risk-neutral model to compare with: too large" in " ".join(tool(*words).out.split())
+    assert len(risk_of(tmp_path / "report.html")) == 8
 
 
 def test_a_neutral_model_has_no_section_on_risk(tool, rows, tmp_path):

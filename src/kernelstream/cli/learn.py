@@ -423,12 +423,12 @@ def _write_report(path: Path, outcome: _Outcome, summary: dict[str, Any]) -> Non
 
 def _losses(run: Run) -> dict[str, Any]:
     """Loss distributions to show, the model's first."""
-    if run.neutral is None:
+    if run.score.losses is None:
         return {}
-    return {
-        f"{run.plan.method}": run.score.losses,
-        "the same without risk (polk)": run.neutral.score.losses,
-    }
+    losses = {run.plan.method: run.score.losses}
+    if run.neutral is not None and run.neutral.score.losses is not None:
+        losses["the same without risk (polk)"] = run.neutral.score.losses
+    return losses
 
 
 def _number(value: float | None) -> str:

@@ -21,6 +21,7 @@ from kernelstream import storage
 from kernelstream.cli.errors import UserError
 from kernelstream.cli.methods import estimator_class, make_estimator, option
 from kernelstream.cli.predict import load_stream_model
+from kernelstream.errors import DivergenceError
 from kernelstream.evaluation import Prequential
 from kernelstream.models import POLKClassifier, POLKRegressor
 from kernelstream.pipeline import StreamModel, guess_task
@@ -276,10 +277,19 @@ class Run:
             for first in range(0, len(y), _ROWS_BETWEEN_LOOKS):
                 part = slice(first, first + _ROWS_BETWEEN_LOOKS)
                 self.score.update(X[part], y[part])
-                if self.neutral is not None:
-                    self.neutral.score.update(X[part], y[part])
+                self._compare(X[part], y[part])
                 shown()
             self.sample = X[-SAMPLE_ROWS:], y[-SAMPLE_ROWS:]
+
+    def _compare(self, X: Any, y: Any) -> None:
+        """The risk-neutral model learns the same; if it cannot, the run goes on without it."""
+        if self.neutral is None:
+            return
+        try:
+            self.neutral.score.update(X, y)
+        except DivergenceError as error:
+            self.neutral = None
+            self.notes.append(f"no risk-neutral model to compare with: {error}")
 
     def finish(self) -> None:
         """The stream is over: use what was held back."""

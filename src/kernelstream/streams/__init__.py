@@ -3,6 +3,7 @@
 from kernelstream.streams.bad_rows import BadRows
 from kernelstream.streams.batch import Batch, Column, Source, Text
 from kernelstream.streams.datasets import Dataset, list_datasets, load_dataset
+from kernelstream.streams.environments import Transitions, transitions
 from kernelstream.streams.errors import StreamError
 from kernelstream.streams.market import make_drifting_market
 from kernelstream.streams.opening import open_stream
