@@ -46,18 +46,15 @@ def _save(figure: Any, name: str) -> None:
 
 #: Where the curves are measured.
 _LOOKS = (50, 100, 200, 500, 1000, 2000, 3500, 5000)
-#: Name, budget per feature, and what differs from the defaults.
-_SOLVERS: tuple[tuple[str, float | None, dict[str, Any]], ...] = (
-    ("Algorithm 2, parametric, 1/n", None, {"solver": "parametric", "step_size": "inverse"}),
-    (
-        "Algorithm 3, nonparametric, 1/n²",
-        None,
-        {"solver": "nonparametric", "step_size": "inverse_square"},
-    ),
-    ("parametric, B = 5r", 5, {"solver": "parametric", "step_size": "inverse"}),
-    ("nonparametric, B = 5r", 5, {"solver": "nonparametric", "step_size": "inverse_square"}),
-    ("parametric, B = 2r", 2, {"solver": "parametric", "step_size": "inverse"}),
-    ("nonparametric, B = 2r", 2, {"solver": "nonparametric", "step_size": "inverse_square"}),
+#: Name, stored samples per feature, solver and step.
+_SOLVERS: tuple[tuple[str, int | None, str, str], ...] = (
+    ("Algorithm 2: parametric, 1/n", None, "parametric", "inverse"),
+    ("Algorithm 3: nonparametric, 1/n²", None, "nonparametric", "inverse_square"),
+    ("B = 5r, parametric, 1/n", 5, "parametric", "inverse"),
+    ("B = 5r, parametric, 1/|q|", 5, "parametric", "tracking"),
+    ("B = 5r, nonparametric, 1/|q|", 5, "nonparametric", "tracking"),
+    ("B = 2r, parametric, 1/|q|", 2, "parametric", "tracking"),
+    ("B = 2r, nonparametric, 1/|q|", 2, "nonparametric", "tracking"),
 )
 
 
@@ -79,9 +76,10 @@ def spheres() -> None:
     figure, axes = plt.subplots(1, 2, figsize=(10.0, 4.0), layout="constrained")
     for axis, (gamma, lines) in zip(axes, curves.items(), strict=True):
         styles = {None: "-", 5: "--", 2: ":"}
-        for name, budget, settings in _SOLVERS:
-            color = _BLUE if settings["solver"] == "parametric" else _ORANGE
-            axis.loglog(_LOOKS, lines[name], styles[budget], color=color, label=name)
+        for name, budget, solver, step in _SOLVERS:
+            color = _BLUE if solver == "parametric" else _ORANGE
+            width = 1.0 if budget and step == "inverse" else 1.6
+            axis.loglog(_LOOKS, lines[name], styles[budget], color=color, lw=width, label=name)
         axis.loglog(_LOOKS, lines["batch"], "-", color="black", linewidth=2.0, label="batch")
         axis.set(title=f"gamma {gamma:g}", xlabel="samples n", ylabel="average LS fit")
         axis.grid(alpha=0.3)
@@ -99,9 +97,11 @@ def _sphere_rows(X: Any, curves: dict[float, dict[str, list[float]]]) -> Iterato
             lines["batch"].append(float(batch.inverse_fit_error(X[:n]).mean()))
         best = lines["batch"][-1]
         yield gamma, "Algorithm 1, batch", len(X), f"{best:.4g}", 1.0, seconds / len(X) * 1e6
-        for name, factor, settings in _SOLVERS:
-            budget = None if factor is None else round(7 * factor)
-            model = OnlineKernelFeatures(7, gamma=gamma, budget=budget, random_state=0, **settings)
+        for name, factor, solver, step in _SOLVERS:
+            model = OnlineKernelFeatures(
+                7, gamma=gamma, budget=factor and 7 * factor, solver=solver, step_size=step,
+                random_state=0,
+            )  # fmt: skip
             clone(model).partial_fit(X[:100])  # compile
             lines[name], seconds, before = [], 0.0, 0
             for n in _LOOKS:
@@ -124,7 +124,10 @@ def _grid_rows(X: Any) -> Iterator[tuple[Any, ...]]:
         row: list[Any] = [r, f"{batch.inverse_fit_error(X).mean():.3f}"]
         for factor in (*_FACTORS, None):
             budget = None if factor is None else round(factor * r)
-            model = OnlineKernelFeatures(r, gamma=0.5, budget=budget, random_state=0)
+            model = OnlineKernelFeatures(
+                r, gamma=0.5, budget=budget, step_size="tracking", random_state=0,
+                solver="nonparametric" if budget else "parametric",
+            )  # fmt: skip
             row.append(f"{model.partial_fit(X).inverse_fit_error(X).mean():.3f}")
         yield tuple(row)
 
@@ -293,8 +296,9 @@ def _bound_rows() -> Iterator[tuple[Any, ...]]:
     for name, X in streams.items():
         for gamma in (0.01, 0.5):
             for r in (5, 20):
-                model = OnlineKernelFeatures(r, gamma=gamma, budget=3 * r, random_state=0)
-                model.partial_fit(X)
+                model = OnlineKernelFeatures(
+                    r, gamma=gamma, budget=3 * r, step_size="tracking", random_state=0
+                ).partial_fit(X)
                 errors = model.inverse_fit_error(X)
                 measured = np.linalg.norm(model.kernel_(X) - model.kernel_approximation(X)) / len(X)
                 slack = np.sqrt(np.log(2.0 / 0.01) / (2.0 * len(X)))  # 1 - 2 exp(-2 N t^2)
