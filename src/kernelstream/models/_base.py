@@ -105,7 +105,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if hasattr(self, "_state"):  # joblib may have mapped the arrays read-only
-            self._state = State(*(np.array(part) for part in self._state))
+            self._state = type(self._state)(*(np.array(part) for part in self._state))
         if self._pending is not None:
             rows, targets, weights = self._pending
             self._pending = copy_rows(rows), np.array(targets), np.array(weights)
@@ -169,9 +169,16 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
         features = rows.dense.shape[1]
         capacity = min(SMALLEST_CAPACITY, self._capacity_limit(features))
         seed = int(random_numbers(self.random_state).randint(np.iinfo(np.int32).max))
-        self._state = allocate(features, self._columns, capacity, seed, self._factored)
+        self._state = self._allocate(features, capacity, seed)
         self._pending = None
         self._forget_plan()
+
+    def _allocate(self, features: int, capacity: int, seed: int) -> Any:
+        """A state that has learned nothing."""
+        return allocate(features, self._columns, capacity, seed, self._factored)
+
+    def _resize(self, capacity: int) -> None:
+        self._state = resize(self._state, capacity)
 
     def _first_gamma(self, rows: Rows) -> float:
         features = rows.dense.shape[1]
@@ -202,6 +209,13 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
                 )
             limit = min(limit, fits)
         return int(limit)
+
+    def _note_new_outputs(self, halved: bool) -> None:
+        """The weights were laid out anew for another class, two from ``halved`` weights."""
+        status = self._state.status[0]
+        if halved:
+            status["square_norm"] *= 0.5
+        status["cheapest"] = 0.0
 
     # ---- learning ---------------------------------------------------------------------
 
@@ -296,12 +310,12 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
                 return
             if reason == ROOMY:
                 needed = max(SMALLEST_CAPACITY, self._state.order) + self.batch_size
-                self._state = resize(self._state, min(spread(2 * needed, needed), limit))
+                self._resize(min(spread(2 * needed, needed), limit))
                 return
             if reason == FULL:
                 batch = min(self.batch_size, len(targets))
                 wanted = spread(2 * self._state.capacity, self._state.order + batch)
-                self._state = resize(self._state, min(wanted, limit))
+                self._resize(min(wanted, limit))
             elif reason == UNUSABLE:
                 raise ValueError(f"Sample {done} of this call has NaN, infinite or huge entries.")
             elif reason == DIVERGED:
@@ -318,7 +332,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
         if self._state.order > most:
             self._drop_points(most)
         if self._state.capacity > limit:
-            self._state = resize(self._state, limit)
+            self._resize(limit)
 
     # ---- what was learned -------------------------------------------------------------
 

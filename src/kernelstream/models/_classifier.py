@@ -205,14 +205,13 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         parts = [state.weights[:, k * outputs : (k + 1) * outputs] for k in range(self._parts)]
         if before == 2:  # f becomes (-f/2, f/2): the margin between the two is what it was
             parts = [np.concatenate([-0.5 * part, 0.5 * part], axis=1) for part in parts]
-            state.status[0]["square_norm"] *= 0.5
         if before >= 2:
             parts = [np.insert(part, place, 0.0, axis=1) for part in parts]
         elif before == 1 and place == 0:  # the class so far becomes the positive one
             parts = [-part for part in parts]
         weights = np.ascontiguousarray(np.concatenate(parts, axis=1))
         self._state = state._replace(weights=weights)
-        self._state.status[0]["cheapest"] = 0.0
+        self._note_new_outputs(halved=before == 2)
         self._shrink(self._capacity_limit(self.n_features_in_))
         if self._pending is not None:
             targets = self._pending[1]

@@ -18,7 +18,6 @@ from kernelstream.core.state import (
     SMALLEST_CAPACITY,
     State,
     pack,
-    resize,
     unpack,
 )
 from kernelstream.expansion import KernelExpansion
@@ -88,7 +87,7 @@ class SavedModel(Saved):
     def _document(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         state = self._fitted()
         self._check_parameters()  # never write what cannot be read again
-        arrays, status = pack(state)
+        arrays, status = self._pack(state)
         header: dict[str, Any] = {
             "version": __version__,
             "parameters": self._plain_parameters(),
@@ -108,6 +107,14 @@ class SavedModel(Saved):
             arrays["pending_targets"], arrays["pending_weights"] = targets, weights
         return header, arrays
 
+    @staticmethod
+    def _pack(state: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        return pack(state)
+
+    @classmethod
+    def _unpack(cls, arrays: Mapping[str, NDArray[Any]], status: dict[str, Any]) -> Any:
+        return unpack(dict(arrays), status, cls._factored)
+
     def _plain_parameters(self) -> dict[str, Any]:
         return {name: _plain(value) for name, value in self.get_params().items()}
 
@@ -126,7 +133,7 @@ class SavedModel(Saved):
         header, arrays = document.header, document.arrays
         model = cls._with_parameters(header["parameters"])
         model.kernel_ = kernel_from_config(header["kernel"])
-        state = unpack(arrays, header["status"], cls._factored)
+        state = cls._unpack(arrays, header["status"])
         if state.points.shape[0] != header["features"]:
             raise ValueError("the number of features contradicts the points")
         model.n_features_in_ = header["features"]
@@ -146,7 +153,8 @@ class SavedModel(Saved):
             raise ValueError("the points or the weights are too large")
         limit = model._capacity_limit(model.n_features_in_)
         capacity = max(state.order, min(state.order + SMALLEST_CAPACITY, limit))
-        model._state = resize(state, capacity)
+        model._state = state
+        model._resize(capacity)
         return model  # type: ignore[no-any-return]
 
 
