@@ -46,15 +46,15 @@ def _save(figure: Any, name: str) -> None:
 
 #: Where the curves are measured.
 _LOOKS = (50, 100, 200, 500, 1000, 2000, 3500, 5000)
-#: Name, stored samples per feature, solver and step.
-_SOLVERS: tuple[tuple[str, int | None, str, str], ...] = (
-    ("Algorithm 2: parametric, 1/n", None, "parametric", "inverse"),
-    ("Algorithm 3: nonparametric, 1/n²", None, "nonparametric", "inverse_square"),
-    ("B = 5r, parametric, 1/n", 5, "parametric", "inverse"),
-    ("B = 5r, parametric, 1/|q|", 5, "parametric", "tracking"),
-    ("B = 5r, nonparametric, 1/|q|", 5, "nonparametric", "tracking"),
-    ("B = 2r, parametric, 1/|q|", 2, "parametric", "tracking"),
-    ("B = 2r, nonparametric, 1/|q|", 2, "nonparametric", "tracking"),
+#: Name, stored samples per feature, solver, step and basis.
+_SOLVERS: tuple[tuple[str, int | None, str, str, str], ...] = (
+    ("Algorithm 2: parametric", None, "parametric", "inverse", "orthonormal"),
+    ("Algorithm 3: nonparametric", None, "nonparametric", "inverse", "orthonormal"),
+    ("B = 5r, parametric", 5, "parametric", "inverse", "orthonormal"),
+    ("B = 5r, nonparametric", 5, "nonparametric", "inverse", "orthonormal"),
+    ("B = 5r, nonparametric, 1/|q|, as printed", 5, "nonparametric", "tracking", "printed"),
+    ("B = 2r, parametric", 2, "parametric", "inverse", "orthonormal"),
+    ("B = 2r, nonparametric", 2, "nonparametric", "inverse", "orthonormal"),
 )
 
 
@@ -76,10 +76,10 @@ def spheres() -> None:
     figure, axes = plt.subplots(1, 2, figsize=(10.0, 4.0), layout="constrained")
     for axis, (gamma, lines) in zip(axes, curves.items(), strict=True):
         styles = {None: "-", 5: "--", 2: ":"}
-        for name, budget, solver, step in _SOLVERS:
+        for name, budget, solver, step, _ in _SOLVERS:
             color = _BLUE if solver == "parametric" else _ORANGE
-            width = 1.0 if budget and step == "inverse" else 1.6
-            axis.loglog(_LOOKS, lines[name], styles[budget], color=color, lw=width, label=name)
+            color = color if step == "inverse" else _GREEN
+            axis.loglog(_LOOKS, lines[name], styles[budget], color=color, label=name)
         axis.loglog(_LOOKS, lines["batch"], "-", color="black", linewidth=2.0, label="batch")
         axis.set(title=f"gamma {gamma:g}", xlabel="samples n", ylabel="average LS fit")
         axis.grid(alpha=0.3)
@@ -97,10 +97,10 @@ def _sphere_rows(X: Any, curves: dict[float, dict[str, list[float]]]) -> Iterato
             lines["batch"].append(float(batch.inverse_fit_error(X[:n]).mean()))
         best = lines["batch"][-1]
         yield gamma, "Algorithm 1, batch", len(X), f"{best:.4g}", 1.0, seconds / len(X) * 1e6
-        for name, factor, solver, step in _SOLVERS:
+        for name, factor, solver, step, basis in _SOLVERS:
             model = OnlineKernelFeatures(
                 7, gamma=gamma, budget=factor and 7 * factor, solver=solver, step_size=step,
-                random_state=0,
+                basis=basis, random_state=0,
             )  # fmt: skip
             clone(model).partial_fit(X[:100])  # compile
             lines[name], seconds, before = [], 0.0, 0
@@ -125,7 +125,7 @@ def _grid_rows(X: Any) -> Iterator[tuple[Any, ...]]:
         for factor in (*_FACTORS, None):
             budget = None if factor is None else round(factor * r)
             model = OnlineKernelFeatures(
-                r, gamma=0.5, budget=budget, step_size="tracking", random_state=0,
+                r, gamma=0.5, budget=budget, random_state=0,
                 solver="nonparametric" if budget else "parametric",
             )  # fmt: skip
             row.append(f"{model.partial_fit(X).inverse_fit_error(X).mean():.3f}")
@@ -184,8 +184,8 @@ def _tracking_rows(
             runs = []
             for seed, X in enumerate(streams):
                 model = OnlineKernelFeatures(
-                    10, gamma=0.5, budget=budget, step_size="tracking", random_state=seed,
-                    **settings,
+                    10, gamma=0.5, budget=budget, step_size="tracking", basis="printed",
+                    random_state=seed, **settings,
                 )  # fmt: skip
                 runs.append(model.partial_fit_errors(X))
             errors[name, budget] = np.array(runs)
@@ -241,8 +241,9 @@ def _feature_mismatch(X: Any, Z: Any) -> float:
 def _online_mismatch(X: Any, r: int, seed: int, tracker: str) -> float:
     """Each window with the subspace as it is at the window's end."""
     model = OnlineKernelFeatures(
-        r, gamma=0.5, budget=2 * r, step_size="tracking", random_state=seed, **_TRACKERS[tracker]
-    )
+        r, gamma=0.5, budget=2 * r, step_size="tracking", basis="printed", random_state=seed,
+        **_TRACKERS[tracker],
+    )  # fmt: skip
     K = Gaussian(0.5)(X)
     model.partial_fit(X[:99])
     mismatch = []
@@ -297,7 +298,7 @@ def _bound_rows() -> Iterator[tuple[Any, ...]]:
         for gamma in (0.01, 0.5):
             for r in (5, 20):
                 model = OnlineKernelFeatures(
-                    r, gamma=gamma, budget=3 * r, step_size="tracking", random_state=0
+                    r, gamma=gamma, budget=3 * r, solver="nonparametric", random_state=0
                 ).partial_fit(X)
                 errors = model.inverse_fit_error(X)
                 measured = np.linalg.norm(model.kernel_(X) - model.kernel_approximation(X)) / len(X)
@@ -457,7 +458,7 @@ def _gaussian_blocks(count: int) -> Iterator[Any]:
 
 
 def _memory_rows(settings: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
-    model = OnlineKernelFeatures(**settings, step_size="tracking")
+    model = OnlineKernelFeatures(**settings, step_size="tracking", basis="printed")
     blocks = _gaussian_blocks(200)
     first = next(blocks)
     model.partial_fit(first)

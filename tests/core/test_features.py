@@ -209,12 +209,16 @@ def test_both_bases_learn_the_subspace_of_the_paper(budget):
     """Where the paper's recursion works, the principal subspace is what all of them approach."""
     random = np.random.default_rng(0)
     angles = random.uniform(0.0, 2.0 * np.pi, size(3000, 600))
-    X = np.column_stack([np.cos(angles), np.sin(angles)]) + 0.02 * random.normal(size=(len(angles), 2))
+    X = np.column_stack([np.cos(angles), np.sin(angles)]) + 0.02 * random.normal(
+        size=(len(angles), 2)
+    )
     K = kernels.matrix(KERNELS["gaussian"][1], X[:300], X[:300])
     best = (np.trace(K) - np.linalg.eigvalsh(K)[-5:].sum()) / 300
     for basis in ("printed", "orthonormal"):
         for solver in ("parametric", "nonparametric") if budget else ("parametric",):
-            chosen = settings(basis, budget=budget, solver=solver, pace=75 if budget is None else 150)
+            chosen = settings(
+                basis, budget=budget, solver=solver, pace=75 if budget is None else 150
+            )
             state, said = learn(X, chosen, r=5)
             assert said[-200:, -1].mean() < 2.0 * best
 
@@ -226,8 +230,9 @@ NASTY = {
     "zeros": lambda r: np.zeros((200, 2)),
     "duplicates": lambda r: r.normal(size=(7, 2))[r.integers(7, size=200)],
     "two points": lambda r: r.normal(size=(2, 2))[r.integers(2, size=200)],
-    "nearly duplicates": lambda r: r.normal(size=(7, 2))[r.integers(7, size=200)]
-    + 1e-9 * r.normal(size=(200, 2)),
+    "nearly duplicates": lambda r: (
+        r.normal(size=(7, 2))[r.integers(7, size=200)] + 1e-9 * r.normal(size=(200, 2))
+    ),
     "collinear": lambda r: r.normal(size=(200, 1)) @ np.ones((1, 3)),
     "badly scaled": lambda r: r.normal(size=(200, 3)) * [1e-150, 1.0, 1e150],
     "huge": lambda r: 1e150 * r.uniform(-1.0, 1.0, size=(200, 2)),
