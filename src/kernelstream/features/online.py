@@ -53,7 +53,7 @@ PARAMETERS = """
         The gradient in the subspace, (16), or in its coefficients, (19). Parametric steps are
         cheaper; on a budget nonparametric ones lose less with every discarded sample.
     step_size : {{"inverse", "inverse_square", "tracking", "tracking_square"}}, default="inverse"
-        mu for sample n: c / n, c / n^2, 1 / |q| or 1 / |q|^2, with c = 3 r^2 (parametric) or r^3
+        mu for sample n: c / n, c / n^2, 1 / |q| or 1 / |q|^2, with c = r^2 (parametric) or r^3
         (nonparametric). Steps of the nonparametric solver, except c / n^2, are divided by the norm
         of the stored samples' kernel matrix: without a budget c / n is then the paper's 1 / n^2.
         No step is longer than the one beyond which an update overshoots its own sample.
@@ -200,7 +200,7 @@ class FeatureLearner(KernelEstimator):
         budget = core.UNLIMITED if self.budget is None else int(self.budget)
         return (
             self.basis == "orthonormal", float(self.alpha), budget, _SOLVERS[self.solver],
-            _STEPS[self.step_size], 3.0 * r**2 if parametric else r**3, _REMOVALS[self.removal],
+            _STEPS[self.step_size], r**2 if parametric else r**3, _REMOVALS[self.removal],
             float(self.forgetting), *self._censoring(), bool(self.align), *self._learner(), outputs,
         )  # fmt: skip
 
