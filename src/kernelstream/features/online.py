@@ -180,7 +180,9 @@ class FeatureLearner(KernelEstimator):
         return int(np.iinfo(np.int32).max if self.budget is None else self.budget + 1)
 
     def _allocate(self, features: int, capacity: int, seed: int) -> Any:
-        return core.allocate(features, self.n_components, self._outputs, capacity, self._keeps_gram)
+        return core.allocate(
+            features, self.n_components, self._outputs, capacity, self._keeps_gram
+        )
 
     def _resize(self, capacity: int) -> None:
         self._state = core.resize(self._state, capacity)
