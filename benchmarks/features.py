@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,7 +77,7 @@ def spheres() -> None:
             ["r", "batch", *(f"B = {factor:g} r" for factor in _FACTORS), "no budget"],
             _grid_rows(X),
         )
-    figure, axes = plt.subplots(1, 2, figsize=(10.0, 4.0), layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(10.0, 5.0), layout="constrained")
     for axis, (gamma, lines) in zip(axes, curves.items(), strict=True):
         styles = {None: "-", 5: "--", 2: ":"}
         for name, budget, solver, step, _ in _SOLVERS:
@@ -87,7 +88,7 @@ def spheres() -> None:
         axis.loglog(_LOOKS, lines["batch"], "-", color="black", linewidth=2.0, label="batch")
         axis.set(title=f"gamma {gamma:g}", xlabel="samples n", ylabel="average LS fit")
         axis.grid(alpha=0.3)
-    axes[0].legend(fontsize=7)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     _save(figure, "features_spheres")
 
 
@@ -452,7 +453,7 @@ def memory() -> None:
         )
         show(
             "A censored sample and an updated one (us per sample, budget used up)",
-            ["solver", "updated", "censored", "censored / updated"],
+            ["solver", "basis", "updated", "censored", "censored / updated"],
             _censoring_rows(settings),
         )
     print(
@@ -490,16 +491,19 @@ def _memory_rows(settings: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
 
 def _censoring_rows(settings: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
     X = np.concatenate(list(_gaussian_blocks(10)))
-    for solver in ("parametric", "nonparametric"):
+    for solver, basis in itertools.product(
+        ("parametric", "nonparametric"), ("orthonormal", "printed")
+    ):
         times = {}
         for name, censoring in (("updated", None), ("censored", 1e9)):
-            model = OnlineKernelFeatures(**settings, solver=solver).partial_fit(X[:1000])
+            model = OnlineKernelFeatures(**settings, solver=solver, basis=basis)
+            model.partial_fit(X[:1000])
             model.set_params(censoring=censoring).partial_fit(X[:100])
             start = time.perf_counter()
             model.partial_fit(X)
             times[name] = (time.perf_counter() - start) / len(X) * 1e6
         ratio = times["censored"] / times["updated"]
-        yield solver, f"{times['updated']:.1f}", f"{times['censored']:.1f}", f"{ratio:.2f}"
+        yield solver, basis, f"{times['updated']:.1f}", f"{times['censored']:.1f}", f"{ratio:.2f}"
 
 
 # ---- real drift -------------------------------------------------------------------------------
@@ -546,7 +550,7 @@ def _drift_rows(axis: Any) -> Iterator[tuple[Any, ...]]:
             if follow is _joint:
                 smooth = np.convolve(errors, np.ones(500) / 500, "valid")
                 axis.plot(np.arange(len(smooth)) + 500, smooth, color=color, lw=0.9, label=label)
-                for change in detector.changes if frozen else ():
+                for change in () if frozen else detector.changes:
                     axis.axvline(change.sample, color=_GREY, linewidth=0.6, linestyle=":")
             yield (
                 learner, label, f"{errors[late:].mean():.4f}", len(detector.changes),
