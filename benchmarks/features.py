@@ -9,6 +9,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.decomposition import KernelPCA
@@ -45,19 +46,18 @@ def _save(figure: Any, name: str) -> None:
 # ---- Section VII-A: two spheres ---------------------------------------------------------------
 
 #: Where the curves are measured.
-_LOOKS = (50, 100, 200, 500, 1000, 2000, 3500, 5000)
-#: Name, budget per feature, and what differs from the defaults.
-_SOLVERS: tuple[tuple[str, float | None, dict[str, Any]], ...] = (
-    ("Algorithm 2, parametric, 1/n", None, {"solver": "parametric", "step_size": "inverse"}),
-    (
-        "Algorithm 3, nonparametric, 1/n²",
-        None,
-        {"solver": "nonparametric", "step_size": "inverse_square"},
-    ),
-    ("parametric, B = 5r", 5, {"solver": "parametric", "step_size": "inverse"}),
-    ("nonparametric, B = 5r", 5, {"solver": "nonparametric", "step_size": "inverse_square"}),
-    ("parametric, B = 2r", 2, {"solver": "parametric", "step_size": "inverse"}),
-    ("nonparametric, B = 2r", 2, {"solver": "nonparametric", "step_size": "inverse_square"}),
+_LOOKS = (50, 100, 200, 500, 1000, 1500, 2500, 5000)
+#: Without a budget a nonparametric step costs the square of the samples: it stops here.
+_SHORT = 1500
+#: Name, stored samples per feature, solver, step and basis.
+_SOLVERS: tuple[tuple[str, int | None, str, str, str], ...] = (
+    ("Algorithm 2: parametric", None, "parametric", "inverse", "orthonormal"),
+    ("Algorithm 3: nonparametric", None, "nonparametric", "inverse", "orthonormal"),
+    ("B = 5r, parametric", 5, "parametric", "inverse", "orthonormal"),
+    ("B = 5r, nonparametric", 5, "nonparametric", "inverse", "orthonormal"),
+    ("B = 5r, nonparametric, 1/|q|, as printed", 5, "nonparametric", "tracking", "printed"),
+    ("B = 2r, parametric", 2, "parametric", "inverse", "orthonormal"),
+    ("B = 2r, nonparametric", 2, "nonparametric", "inverse", "orthonormal"),
 )
 
 
@@ -67,8 +67,8 @@ def spheres() -> None:
     with threadpool_limits(1):
         curves: dict[float, dict[str, list[float]]] = {}
         show(
-            "Two spheres, r = 7: average LS fit at n = 5000",
-            ["gamma", "solver", "stored", "LS fit", "over batch", "us per sample"],
+            "Two spheres, r = 7: average LS fit of 5000 samples",
+            ["gamma", "solver", "learned", "stored", "LS fit", "over batch", "us per sample"],
             _sphere_rows(X, curves),
         )
         show(
@@ -79,9 +79,11 @@ def spheres() -> None:
     figure, axes = plt.subplots(1, 2, figsize=(10.0, 4.0), layout="constrained")
     for axis, (gamma, lines) in zip(axes, curves.items(), strict=True):
         styles = {None: "-", 5: "--", 2: ":"}
-        for name, budget, settings in _SOLVERS:
-            color = _BLUE if settings["solver"] == "parametric" else _ORANGE
-            axis.loglog(_LOOKS, lines[name], styles[budget], color=color, label=name)
+        for name, budget, solver, step, _ in _SOLVERS:
+            color = _BLUE if solver == "parametric" else _ORANGE
+            color = color if step == "inverse" else _GREEN
+            line = lines[name]
+            axis.loglog(_LOOKS[: len(line)], line, styles[budget], color=color, label=name)
         axis.loglog(_LOOKS, lines["batch"], "-", color="black", linewidth=2.0, label="batch")
         axis.set(title=f"gamma {gamma:g}", xlabel="samples n", ylabel="average LS fit")
         axis.grid(alpha=0.3)
@@ -98,21 +100,28 @@ def _sphere_rows(X: Any, curves: dict[float, dict[str, list[float]]]) -> Iterato
             seconds = time.perf_counter() - start
             lines["batch"].append(float(batch.inverse_fit_error(X[:n]).mean()))
         best = lines["batch"][-1]
-        yield gamma, "Algorithm 1, batch", len(X), f"{best:.4g}", 1.0, seconds / len(X) * 1e6
-        for name, factor, settings in _SOLVERS:
-            budget = None if factor is None else round(7 * factor)
-            model = OnlineKernelFeatures(7, gamma=gamma, budget=budget, random_state=0, **settings)
+        each = seconds / len(X) * 1e6
+        yield gamma, "Algorithm 1, batch", len(X), len(X), f"{best:.4g}", 1.0, each
+        for name, factor, solver, step, basis in _SOLVERS:
+            model = OnlineKernelFeatures(
+                7, gamma=gamma, budget=factor and 7 * factor, solver=solver, step_size=step,
+                basis=basis, random_state=0,
+            )  # fmt: skip
             clone(model).partial_fit(X[:100])  # compile
             lines[name], seconds, before = [], 0.0, 0
             for n in _LOOKS:
+                if solver == "nonparametric" and factor is None and n > _SHORT:
+                    break
                 start = time.perf_counter()
                 model.partial_fit(X[before:n])
                 seconds += time.perf_counter() - start
                 before = n
                 lines[name].append(float(model.inverse_fit_error(X[:n]).mean()))
-            error = lines[name][-1]
-            stored = len(model.dictionary_)
-            yield gamma, name, stored, f"{error:.4g}", error / best, seconds / len(X) * 1e6
+            error = float(model.inverse_fit_error(X).mean())
+            yield (
+                gamma, name, before, len(model.dictionary_), f"{error:.4g}", error / best,
+                seconds / before * 1e6,
+            )  # fmt: skip
 
 
 _FACTORS = (1.5, 2.0, 3.0, 5.0, 10.0)
@@ -124,7 +133,10 @@ def _grid_rows(X: Any) -> Iterator[tuple[Any, ...]]:
         row: list[Any] = [r, f"{batch.inverse_fit_error(X).mean():.3f}"]
         for factor in (*_FACTORS, None):
             budget = None if factor is None else round(factor * r)
-            model = OnlineKernelFeatures(r, gamma=0.5, budget=budget, random_state=0)
+            model = OnlineKernelFeatures(
+                r, gamma=0.5, budget=budget, random_state=0,
+                solver="nonparametric" if budget else "parametric",
+            )  # fmt: skip
             row.append(f"{model.partial_fit(X).inverse_fit_error(X).mean():.3f}")
         yield tuple(row)
 
@@ -181,8 +193,8 @@ def _tracking_rows(
             runs = []
             for seed, X in enumerate(streams):
                 model = OnlineKernelFeatures(
-                    10, gamma=0.5, budget=budget, step_size="tracking", random_state=seed,
-                    **settings,
+                    10, gamma=0.5, budget=budget, step_size="tracking", basis="printed",
+                    random_state=seed, **settings,
                 )  # fmt: skip
                 runs.append(model.partial_fit_errors(X))
             errors[name, budget] = np.array(runs)
@@ -238,8 +250,9 @@ def _feature_mismatch(X: Any, Z: Any) -> float:
 def _online_mismatch(X: Any, r: int, seed: int, tracker: str) -> float:
     """Each window with the subspace as it is at the window's end."""
     model = OnlineKernelFeatures(
-        r, gamma=0.5, budget=2 * r, step_size="tracking", random_state=seed, **_TRACKERS[tracker]
-    )
+        r, gamma=0.5, budget=2 * r, step_size="tracking", basis="printed", random_state=seed,
+        **_TRACKERS[tracker],
+    )  # fmt: skip
     K = Gaussian(0.5)(X)
     model.partial_fit(X[:99])
     mismatch = []
@@ -293,8 +306,9 @@ def _bound_rows() -> Iterator[tuple[Any, ...]]:
     for name, X in streams.items():
         for gamma in (0.01, 0.5):
             for r in (5, 20):
-                model = OnlineKernelFeatures(r, gamma=gamma, budget=3 * r, random_state=0)
-                model.partial_fit(X)
+                model = OnlineKernelFeatures(
+                    r, gamma=gamma, budget=3 * r, solver="nonparametric", random_state=0
+                ).partial_fit(X)
                 errors = model.inverse_fit_error(X)
                 measured = np.linalg.norm(model.kernel_(X) - model.kernel_approximation(X)) / len(X)
                 slack = np.sqrt(np.log(2.0 / 0.01) / (2.0 * len(X)))  # 1 - 2 exp(-2 N t^2)
@@ -358,7 +372,7 @@ def _online_rows(measured: dict[tuple[str, str], Any]) -> Iterator[tuple[Any, ..
         X, y = data.X_train[order].astype(np.float64), data.y_train[order]
         if name == "a9a":
             labels = np.unique(y, return_inverse=True)[1]
-            yield from _run_online(name, X, labels, _classifiers(), measured)
+            yield from _run_online(name, csr_array(X), labels, _classifiers(), measured)
         else:
             X = StandardScaler().fit_transform(X)
             y = (y - y.mean()) / y.std()
@@ -369,6 +383,9 @@ def _classifiers() -> dict[str, Any]:
     return {
         "OK-FEB r = 50, B = 60 + Pegasos": OnlineKernelFeatureClassifier(
             50, budget=60, gamma=1 / 20, censoring="auto", random_state=0
+        ),
+        "the same, every sample learned": OnlineKernelFeatureClassifier(
+            50, budget=60, gamma=1 / 20, random_state=0
         ),
         "kernel Pegasos, no budget": AVMClassifier(
             gamma=1 / 20, delta=1e-6, alpha=1e-4, max_points=None, random_state=0
@@ -453,7 +470,7 @@ def _gaussian_blocks(count: int) -> Iterator[Any]:
 
 
 def _memory_rows(settings: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
-    model = OnlineKernelFeatures(**settings, step_size="tracking")
+    model = OnlineKernelFeatures(**settings, step_size="tracking", basis="printed")
     blocks = _gaussian_blocks(200)
     first = next(blocks)
     model.partial_fit(first)
