@@ -75,7 +75,8 @@ def twin_of(X, chosen, kernel="gaussian", **options):
         KERNELS[kernel][1], X, np.eye(R), regularisation=chosen.regularisation,
         solver=("parametric", "nonparametric")[chosen.solver], step=step,
         scale=chosen.pace if step.startswith("inverse") else 1.0,
-        budget=None if chosen.most == core.UNLIMITED else chosen.most, removal=("greedy", "exact", "recency", "fifo")[chosen.removal],
+        budget=None if chosen.most == core.UNLIMITED else chosen.most,
+        removal=("greedy", "exact", "recency", "fifo")[chosen.removal],
         forgetting=chosen.forgetting, basis="orthonormal" if chosen.orthonormal else "printed",
         largest_step=True, matrix_step=True, **options,
     )  # fmt: skip
@@ -113,7 +114,8 @@ def test_twin(basis, solver, step, budget, removal, sparse):
     X[np.abs(X) < 0.3] = 0.0
     chosen = settings(
         basis, solver=solver, step=step, budget=budget, removal=removal,
-        forgetting=0.8 if removal == "recency" else 1.0, pace=20.0 if removal in ("fifo", "recency") else 0.7,
+        forgetting=0.8 if removal == "recency" else 1.0,
+        pace=20.0 if removal in ("fifo", "recency") else 0.7,
     )  # fmt: skip
     state, said = learn(X, chosen, sparse=sparse)
     loose = removal in ("fifo", "recency") or step == "tracking_square"
@@ -169,7 +171,9 @@ def test_exact_removal_is_the_minimum_of_the_three_traces():
         points, factor = points_of(larger)
         K = kernels.matrix(KERNELS[kernel][1], points, points)
         costs = [naive.distortion(K, factor, i) for i in range(len(points))]
-        state, _ = learn(x[None], settings("printed", budget=8, removal="exact"), kernel, state=state)
+        state, _ = learn(
+            x[None], settings("printed", budget=8, removal="exact"), kernel, state=state
+        )
         gone = (before | {state.status[0]["seen"] - 1}) - set(state.numbers[: state.order])
         assert gone == {np.sort(larger.numbers[: larger.order])[int(np.argmin(costs))]}
 
@@ -209,7 +213,9 @@ def test_both_bases_learn_the_subspace_of_the_paper(budget):
     """Where the paper's recursion works, the principal subspace is what all of them approach."""
     random = np.random.default_rng(0)
     angles = random.uniform(0.0, 2.0 * np.pi, size(3000, 600))
-    X = np.column_stack([np.cos(angles), np.sin(angles)]) + 0.02 * random.normal(size=(len(angles), 2))
+    X = np.column_stack([np.cos(angles), np.sin(angles)]) + 0.02 * random.normal(
+        size=(len(angles), 2)
+    )
     K = kernels.matrix(KERNELS["gaussian"][1], X[:300], X[:300])
     best = (np.trace(K) - np.linalg.eigvalsh(K)[-5:].sum()) / 300
     for basis in ("printed", "orthonormal"):
@@ -228,8 +234,9 @@ NASTY = {
     "zeros": lambda r: np.zeros((200, 2)),
     "duplicates": lambda r: r.normal(size=(7, 2))[r.integers(7, size=200)],
     "two points": lambda r: r.normal(size=(2, 2))[r.integers(2, size=200)],
-    "nearly duplicates": lambda r: r.normal(size=(7, 2))[r.integers(7, size=200)]
-    + 1e-9 * r.normal(size=(200, 2)),
+    "nearly duplicates": lambda r: (
+        r.normal(size=(7, 2))[r.integers(7, size=200)] + 1e-9 * r.normal(size=(200, 2))
+    ),
     "collinear": lambda r: r.normal(size=(200, 1)) @ np.ones((1, 3)),
     "badly scaled": lambda r: r.normal(size=(200, 3)) * [1e-150, 1.0, 1e150],
     "huge": lambda r: 1e150 * r.uniform(-1.0, 1.0, size=(200, 2)),
@@ -287,7 +294,7 @@ def test_samples_that_hold_a_direction_alone_are_spared():
     """Full steps on a tight budget: the shortest row may be the only one of its direction."""
     X = blobs(400, p=30)
     chosen = settings(budget=24, step="inverse", pace=1e9)
-    state, said = learn(X, chosen, "laplacian", r=20)
+    state, _ = learn(X, chosen, "laplacian", r=20)
     assert state.status[0]["rank"] == 20
     assert state.status[0]["removed"] == 400 - 24
 

@@ -31,14 +31,18 @@ def test_features_and_fit_errors_are_those_of_the_factor(variant, form):
     """z, l and the approximation, from the stored samples and A alone (twin)."""
     X, _ = stream(OnlineKernelFeatures, n=60)
     model = small(OnlineKernelFeatures, **VARIANTS[variant]).partial_fit(FORMS[form](X))
-    kernel = (lambda x, z: (0.1 * (x @ z) + 1.0) ** 2) if variant == "polynomial" else gaussian(1 / 3)
+    kernel = (
+        (lambda x, z: (0.1 * (x @ z) + 1.0) ** 2) if variant == "polynomial" else gaussian(1 / 3)
+    )
     parts = kernel, model.dictionary_, model.factor_, X[:20], model.alpha
     expected = naive.features(*parts)
     Z = model.transform(FORMS[form](X[:20]))
     assert Z.shape == (20, 5)
     assert np.allclose(Z @ Z.T, expected @ expected.T, atol=1e-7)
     assert np.allclose(model.kernel_approximation(X[:20], X[:3]), (Z @ Z.T)[:, :3], atol=1e-9)
-    assert np.allclose(model.inverse_fit_error(FORMS[form](X[:20])), naive.fit_errors(*parts), atol=1e-7)
+    assert np.allclose(
+        model.inverse_fit_error(FORMS[form](X[:20])), naive.fit_errors(*parts), atol=1e-7
+    )
     assert np.array_equal(model.dictionary_, X[model.dictionary_numbers_])
 
 
@@ -91,7 +95,9 @@ def test_alignment_keeps_features_of_old_samples_in_place():
         moved = []
         for first in range(100, len(X), 50):
             before = model.transform(X[:100])
-            moved.append(np.abs(model.partial_fit(X[first : first + 50]).transform(X[:100]) - before))
+            moved.append(
+                np.abs(model.partial_fit(X[first : first + 50]).transform(X[:100]) - before)
+            )
         return np.mean(moved)
 
     assert movement(True) < 0.9 * movement(False)

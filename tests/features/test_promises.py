@@ -181,6 +181,17 @@ def test_a_rate_as_a_tuple_survives_the_file(tmp_path):
     assert again.partial_fit(X).fingerprint() == model.partial_fit(X).fingerprint()
 
 
+def test_a_stream_of_nothing_resumes(tmp_path):
+    """Samples without a direction: nothing is stored yet."""
+    model = small(OnlineKernelFeatures, kernel="linear").partial_fit(np.zeros((5, 3)))
+    assert (model.rank_, model.n_seen_, model.model_order_) == (0, 5, 0)
+    assert np.array_equal(model.transform(np.ones((2, 3))), np.zeros((2, 5)))
+    model.save(tmp_path / "model")
+    X, _ = stream(OnlineKernelFeatures)
+    again = load(tmp_path / "model").partial_fit(X)
+    assert again.fingerprint() == model.partial_fit(X).fingerprint()
+
+
 @every
 def test_pickle_joblib_and_copies(estimator_class, tmp_path):
     X, y = stream(estimator_class)

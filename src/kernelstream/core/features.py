@@ -187,13 +187,11 @@ def unpack(arrays: dict[str, np.ndarray], status: dict[str, Any]) -> FeatureStat
         raise ValueError("it was written by another version of kernelstream: learn anew")
     if points.ndim != 2 or factor.ndim != 2 or weights.ndim != 2 or arrays["gram"].ndim != 2:
         raise ValueError("the state's arrays are not those of kernel features")
-    for name, kind in STATUS.fields.items() if STATUS.fields else ():
-        value = status[name]
+    for name in STATUS.names or ():
+        whole, value = STATUS[name].kind == "i", status[name]
         lowest = -(2**62) if name == "exponent" else 0
-        good = type(value) is int if kind[0].kind == "i" else type(value) in (int, float)
-        if not good or not lowest <= value < 2**62 and kind[0].kind == "i":
-            raise ValueError(f"{name} is not a number that a state can hold")
-        if kind[0].kind == "f" and not 0.0 <= value < np.inf:
+        good = type(value) is int or (type(value) is float and not whole)
+        if not good or not lowest <= value < (2**62 if whole else np.inf):
             raise ValueError(f"{name} is not a number that a state can hold")
     (features, n), (r, outputs) = points.shape, weights.shape
     dense = len(arrays["gram"]) > 0
