@@ -52,6 +52,7 @@ def test_every_option_reaches_the_extractor(tool, rows, tmp_path):
         *FEATURES, "--budget", 9, "--kernel", "laplacian", "--gamma", 0.3, "--alpha", 0.01,
         "--solver", "nonparametric", "--step-size", "tracking", "--censoring", "rate:0.5",
         "--removal", "recency", "--forgetting", 0.9, "--no-align", "--random-state", 3,
+        "--basis", "orthonormal",
         "--out", "z.parquet", "--save", "features.ks",
     )  # fmt: skip
     given = StreamFeatures.load(tmp_path / "features.ks").extractor.get_params()
@@ -59,6 +60,7 @@ def test_every_option_reaches_the_extractor(tool, rows, tmp_path):
         "n_components": 4, "budget": 9, "kernel": "laplacian", "gamma": 0.3, "alpha": 0.01,
         "solver": "nonparametric", "step_size": "tracking", "censoring": "rate:0.5",
         "removal": "recency", "forgetting": 0.9, "align": False, "random_state": 3,
+        "basis": "orthonormal",
     }  # fmt: skip
     assert {name: given[name] for name in expected} == expected
 

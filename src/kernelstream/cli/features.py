@@ -49,9 +49,11 @@ BLOCK_ROWS = 100
 _SAMPLE_ROWS = 500
 #: Stored samples for each feature where no budget is given (the paper: 1.5 to 5).
 _BUDGET = 5
+#: Where nothing else is given: a stream may change at any time.
+_DEFAULTS = {"n_components": 10, "step_size": "tracking", "basis": "printed", "random_state": 0}
 _SECONDS = 0.5  # between two drawings
 
-_FEATURES = "The features (the extractor's own default where not given)"
+_FEATURES = "The features (in brackets what is taken where nothing is given)"
 _RUN = "The run"
 _ROWS = "How rows are read and prepared"
 
@@ -65,38 +67,44 @@ def features(
     ],
     n_components: Annotated[
         Optional[int],
-        typer.Option(min=1, help="Features for each row [10].", rich_help_panel=_FEATURES),
+        typer.Option(min=1, help="Features for each row \\[10].", rich_help_panel=_FEATURES),
     ] = None,
     budget: Annotated[
         Optional[int],
         typer.Option(
-            min=1, help="Stored samples at most [5 for each feature].", rich_help_panel=_FEATURES
+            min=1, help="Stored samples at most \\[5 for each feature].", rich_help_panel=_FEATURES
         ),
     ] = None,
     kernel: Annotated[
         Optional[str],
-        typer.Option(help="rbf, laplacian, matern32, poly, linear ...", rich_help_panel=_FEATURES),
+        typer.Option(
+            help="rbf, laplacian, matern32, poly, linear \\[rbf].", rich_help_panel=_FEATURES
+        ),
     ] = None,
     gamma: Annotated[
         Optional[float],
-        typer.Option(help="Of the kernel [1 / inputs].", rich_help_panel=_FEATURES),
+        typer.Option(help="Of the kernel \\[1 / inputs].", rich_help_panel=_FEATURES),
     ] = None,
     degree: Annotated[
-        Optional[int], typer.Option(help="Of poly [3].", rich_help_panel=_FEATURES)
+        Optional[int], typer.Option(help="Of poly \\[3].", rich_help_panel=_FEATURES)
     ] = None,
     coef0: Annotated[
-        Optional[float], typer.Option(help="Of poly [1].", rich_help_panel=_FEATURES)
+        Optional[float], typer.Option(help="Of poly \\[1].", rich_help_panel=_FEATURES)
     ] = None,
     alpha: Annotated[
-        Optional[float], typer.Option(help="Regularisation.", rich_help_panel=_FEATURES)
+        Optional[float], typer.Option(help="Regularisation \\[0.001].", rich_help_panel=_FEATURES)
     ] = None,
     solver: Annotated[
-        Optional[str], typer.Option(help="parametric or nonparametric.", rich_help_panel=_FEATURES)
+        Optional[str],
+        typer.Option(
+            help="parametric, or nonparametric for a stream that does not change \\[parametric].",
+            rich_help_panel=_FEATURES,
+        ),
     ] = None,
     step_size: Annotated[
         Optional[str],
         typer.Option(
-            help="inverse, inverse_square, or tracking for a stream that changes.",
+            help="tracking follows a stream that changes; inverse, inverse_square \\[tracking].",
             rich_help_panel=_FEATURES,
         ),
     ] = None,
@@ -104,22 +112,26 @@ def features(
         Optional[str],
         typer.Option(
             help="Rows that fit well are not learned from: auto, a threshold of the fit error, "
-            "rate:0.8 for a share, or none.",
+            "rate:0.8 for a share, or none \\[none].",
             rich_help_panel=_FEATURES,
         ),
     ] = None,
     removal: Annotated[
         Optional[str],
         typer.Option(
-            help="What goes beyond the budget: greedy, exact, recency or fifo.",
+            help="What goes beyond the budget: greedy, exact, recency or fifo \\[greedy].",
             rich_help_panel=_FEATURES,
         ),
     ] = None,
     forgetting: Annotated[
         Optional[float],
         typer.Option(
-            help="Below 1, old samples go first (beta of recency).", rich_help_panel=_FEATURES
+            help="Of recency: below 1, old samples go first \\[1].", rich_help_panel=_FEATURES
         ),
+    ] = None,
+    basis: Annotated[
+        Optional[str],
+        typer.Option(help="printed or orthonormal \\[printed].", rich_help_panel=_FEATURES),
     ] = None,
     align: Annotated[
         bool,
@@ -129,7 +141,7 @@ def features(
         ),
     ] = True,
     random_state: Annotated[
-        Optional[int], typer.Option(help="Seed [0].", rich_help_panel=_FEATURES)
+        Optional[int], typer.Option(help="Seed \\[0].", rich_help_panel=_FEATURES)
     ] = None,
     apply: Annotated[
         Optional[Path],
@@ -218,7 +230,7 @@ def features(
         "n_components": n_components, "budget": budget, "kernel": kernel, "gamma": gamma,
         "degree": degree, "coef0": coef0, "alpha": alpha, "solver": solver,
         "step_size": step_size, "censoring": censoring, "removal": removal,
-        "forgetting": forgetting, "random_state": random_state,
+        "forgetting": forgetting, "basis": basis, "random_state": random_state,
     }  # fmt: skip
     given = {name: value for name, value in given.items() if value is not None}
     if apply is not None and (given or save is not None):
@@ -313,10 +325,9 @@ class _Run:
             ).start(first)
         except ValueError as error:
             raise UserError(f"{file}: {error}", "name another --target or fewer --drop") from None
-        settings = {name: _value(value) for name, value in given.items()}
+        settings = {**_DEFAULTS, **{name: _value(value) for name, value in given.items()}}
         settings.setdefault("gamma", preparation.suggested_gamma)
-        settings.setdefault("random_state", 0)
-        settings.setdefault("budget", _BUDGET * settings.get("n_components", 10))
+        settings.setdefault("budget", _BUDGET * settings["n_components"])
         extractor = OnlineKernelFeatures(**settings)
         try:
             extractor._check_parameters()
@@ -399,9 +410,9 @@ class _Run:
             errors = extractor.inverse_fit_error(X)
             self.trace.update(errors)
             return errors
-        before = _censored(extractor)
+        before = extractor.n_updates_ if self.trace.samples else -extractor.n_components
         errors = extractor.partial_fit_errors(X)
-        self.trace.update(errors, updated=len(errors) - (_censored(extractor) - before))
+        self.trace.update(errors, updated=min(extractor.n_updates_ - before, len(errors)))
         return errors
 
     # ---- the end ----------------------------------------------------------------------
@@ -430,12 +441,6 @@ _OWN = {"line", "fit_error"}
 
 def _value(value: Any) -> Any:
     return value_of(value) if isinstance(value, str) else value
-
-
-def _censored(extractor: OnlineKernelFeatures) -> int:
-    if not hasattr(extractor, "n_features_in_"):
-        return 0
-    return round(extractor.censoring_rate_ * extractor.n_seen_)
 
 
 def _plain(column: Any) -> Any:

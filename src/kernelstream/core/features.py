@@ -40,8 +40,10 @@ NEVER, MOVING_AVERAGE, THRESHOLD, RATE = range(4)
 HISTORY, WINDOW = 1000, 100
 #: A sample closer to the span than this part of k(x, x) opens no new direction.
 NOVELTY = 1e-8
-#: Directions of the subspace weaker than this part of the strongest are numerically none.
+#: Directions of the subspace weaker than this part of the strongest are numerically none ...
 DEAD = 1e-12
+#: ... or not told from the rounding of M, relative to the sum of its terms.
+NOISE = 1e-14
 #: An orthonormal basis of which an update leaves less than this: M is computed from scratch.
 LEFT_OVER = 1e-2
 #: A stored sample without which less than this is left of a direction holds it alone ...
@@ -185,13 +187,11 @@ def unpack(arrays: dict[str, np.ndarray], status: dict[str, Any]) -> FeatureStat
         raise ValueError("it was written by another version of kernelstream: learn anew")
     if points.ndim != 2 or factor.ndim != 2 or weights.ndim != 2 or arrays["gram"].ndim != 2:
         raise ValueError("the state's arrays are not those of kernel features")
-    for name, kind in STATUS.fields.items() if STATUS.fields else ():
-        value = status[name]
+    for name in STATUS.names or ():
+        whole, value = STATUS[name].kind == "i", status[name]
         lowest = -(2**62) if name == "exponent" else 0
-        good = type(value) is int if kind[0].kind == "i" else type(value) in (int, float)
-        if not good or (not lowest <= value < 2**62 and kind[0].kind == "i"):
-            raise ValueError(f"{name} is not a number that a state can hold")
-        if kind[0].kind == "f" and not 0.0 <= value < np.inf:
+        good = type(value) is int or (type(value) is float and not whole)
+        if not good or not lowest <= value < (2**62 if whole else np.inf):
             raise ValueError(f"{name} is not a number that a state can hold")
     (features, n), (r, outputs) = points.shape, weights.shape
     dense = len(arrays["gram"]) > 0
@@ -385,6 +385,7 @@ def _refresh(state):
     status = state.status[0]
     status.changes = 0
     n, rank, r = status.order, status.rank, state.factor.shape[1]
+    noise = 0.0  # what rounding leaves of rows that cancel
     if state.gram.shape[0] > 0:
         product = np.empty((n, r))
         multiply(state.gram, False, state.factor, False, product, n, r, n, 1.0, 0.0)
@@ -396,9 +397,12 @@ def _refresh(state):
         for i in range(n):
             for j in range(n):
                 status.gram_square += state.gram[i, j] * state.gram[i, j]
+            for j in range(rank):
+                noise += state.gram[i, i] * state.factor[i, j] * state.factor[i, j]
+        noise *= NOISE * n
     values, vectors = np.linalg.eigh(state.inner[:rank, :rank].copy())
     dead = 0
-    while dead < rank - 1 and values[dead] <= DEAD * values[rank - 1]:
+    while dead < rank - 1 and values[dead] <= max(DEAD * values[rank - 1], noise):
         dead += 1
     if dead == 0:
         return

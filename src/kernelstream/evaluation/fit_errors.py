@@ -33,8 +33,8 @@ class RiseDetector:
     ----------
     short, long : int, default=100 and 1000
         Errors compared, and errors they are compared with.
-    deviations : float, default=1.0
-        How much higher. For independent errors 1 is ``sqrt(short)`` deviations of the mean; the
+    deviations : float, default=0.5
+        How much higher. For independent errors this is five deviations of the mean of 100; the
         errors of a real stream are not independent.
 
     Attributes
@@ -50,10 +50,10 @@ class RiseDetector:
     >>> errors = np.concatenate([random.uniform(0.1, 0.3, 2000), random.uniform(0.4, 0.6, 500)])
     >>> detector = RiseDetector()
     >>> [change.sample for change in detector.update(errors)]
-    [2022]
+    [2013]
     """
 
-    def __init__(self, short: int = 100, long: int = 1000, deviations: float = 1.0) -> None:
+    def __init__(self, short: int = 100, long: int = 1000, deviations: float = 0.5) -> None:
         if not 2 <= short <= long <= 1_000_000:
             raise ValueError(
                 f"short and long must be from 2 to 1,000,000, and long not below short, got "

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from kernelstream import storage
 from kernelstream.core import features as core
 from kernelstream.core.kernel import Rows
-from kernelstream.expansion import expand
+from kernelstream.expansion import KernelExpansion, expand
 from kernelstream.kernels import KERNEL_NAMES, Kernel, make_kernel
 from kernelstream.models import _validation as check
 from kernelstream.models._base import KernelEstimator, as_before_on_error
@@ -43,8 +44,8 @@ PARAMETERS = """
         ``rbf`` (or ``gaussian``), ``laplacian``, ``matern32``, ``matern52``, ``poly`` (or
         ``polynomial``), ``linear``, or any :class:`~kernelstream.kernels.Kernel`.
     gamma : float, "auto" or "scale", default="auto"
-        Of a kernel given by name; the paper writes 1 / gamma. ``auto`` is 1 / features; ``scale`` is
-        1 / (features * variance) of the first call's samples, then frozen.
+        Of a kernel given by name; the paper writes 1 / gamma. ``auto`` is 1 / features; ``scale``
+        is 1 / (features * variance) of the first call's samples, then frozen.
     degree, coef0 : int and float, default=3 and 1.0
         Of the polynomial kernel.
     alpha : float, default=1e-3
@@ -53,7 +54,7 @@ PARAMETERS = """
         The gradient in the subspace, (16), or in its coefficients, (19). Parametric steps are
         cheaper; on a budget nonparametric ones lose less with every discarded sample.
     step_size : {{"inverse", "inverse_square", "tracking", "tracking_square"}}, default="inverse"
-        mu for sample n: c / n, c / n^2, 1 / |q| or 1 / |q|^2, with c = 3 r^2 (parametric) or r^3
+        mu for sample n: c / n, c / n^2, 1 / |q| or 1 / |q|^2, with c = r^2 (parametric) or r^3
         (nonparametric). Steps of the nonparametric solver, except c / n^2, are divided by the norm
         of the stored samples' kernel matrix: without a budget c / n is then the paper's 1 / n^2.
         No step is longer than the one beyond which an update overshoots its own sample.
@@ -117,7 +118,7 @@ class FeatureLearner(KernelEstimator):
         "basis": [StrOptions({"orthonormal", "printed"})],
         "random_state": ["random_state"],
     }
-    _lasting = (
+    _lasting: ClassVar[tuple[str, ...]] = (
         "n_components", "budget", "kernel", "gamma", "degree", "coef0", "solver", "basis",
     )  # fmt: skip
     batch_size = 1
@@ -200,7 +201,7 @@ class FeatureLearner(KernelEstimator):
         budget = core.UNLIMITED if self.budget is None else int(self.budget)
         return (
             self.basis == "orthonormal", float(self.alpha), budget, _SOLVERS[self.solver],
-            _STEPS[self.step_size], 3.0 * r**2 if parametric else r**3, _REMOVALS[self.removal],
+            _STEPS[self.step_size], r**2 if parametric else r**3, _REMOVALS[self.removal],
             float(self.forgetting), *self._censoring(), bool(self.align), *self._learner(), outputs,
         )  # fmt: skip
 
@@ -233,11 +234,23 @@ class FeatureLearner(KernelEstimator):
     def _unpack(cls, arrays: Mapping[str, NDArray[Any]], status: dict[str, Any]) -> Any:
         return core.unpack(dict(arrays), status)
 
-    def _restore_extra(self, header: dict[str, Any]) -> None:
-        super()._restore_extra(header)
-        self._censoring()
+    @classmethod
+    def _from_document(cls, document: storage.Document) -> Self:
+        model = super()._from_document(document)
+        state = model._state
+        if not state.order and model._keeps_gram:  # nothing says whether there is a matrix
+            side = state.capacity
+            model._state = state = state._replace(gram=np.zeros((side, side)))
+        most = state.order if model.budget is None else model.budget
+        matrix = (len(state.gram) > 0) == model._keeps_gram
+        if len(state.weights) != model.n_components or state.order > most or not matrix:
+            raise ValueError("the parameters contradict the state")
+        return model
 
     # ---- what was learned -------------------------------------------------------------
+
+    def _fitted(self) -> Any:
+        return super()._fitted()
 
     @property
     def _in_order(self) -> NDArray[np.int64]:
@@ -315,6 +328,14 @@ class FeatureLearner(KernelEstimator):
         """(outputs, B): the weights of the stored samples."""
         return self._live_weights[self._in_order].T.copy()
 
+    @property
+    def expansion_(self) -> KernelExpansion:
+        """The learned function as a value."""
+        weights = self.dual_coef_.T
+        return KernelExpansion(
+            self.kernel_, self.dictionary_, weights[:, 0] if self._outputs == 1 else weights
+        )
+
     def _times(self, rows: Rows, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
         """k(x, S) times a matrix with a row for each stored sample."""
         state = self._state
@@ -373,7 +394,7 @@ class OnlineKernelFeatures(
     Attributes
     ----------
     dictionary_ : (B, p) array
-        The stored samples, oldest first; ``dictionary_numbers_`` says which of the stream they were.
+        The stored samples, oldest first; ``dictionary_numbers_`` says which they were.
     factor_ : (B, r) array
         The factor A.
     rank_ : int
@@ -385,9 +406,10 @@ class OnlineKernelFeatures(
     n_seen_, n_updates_, n_forced_ : int
         Samples consumed, samples that changed the subspace, samples discarded.
     nbytes_ : int
-        Bytes held: 8 (c (p + r + 4 + c) + r (4 r + C) + 2000) plus a record, where the capacity c is
-        at most max(16, 2 B) and at most budget + 1, and C counts the outputs of a joint learner. The
-        parametric solver without a budget needs no kernel matrix: then without the last c.
+        Bytes held: 8 (c (p + r + 4 + c) + r (4 r + C) + 2000) plus a record, where the capacity c
+        is at most max(16, 2 B + 2) and at most budget + 1, and C counts the outputs of a joint
+        learner. The parametric solver without a budget needs no kernel matrix: then without the
+        last c.
 
     See Also
     --------
