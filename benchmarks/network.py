@@ -289,7 +289,7 @@ def rates() -> None:
             f"step 2 / sqrt(T), budget 1 / T, means over {REPEATS} runs",
             ["T", "average sub-optimality", "average constraint violation", "largest multiplier",
              "smallest multiplier", "points per agent"],
-            rows,
+            ((T, *(f"{number:.4f}" for number in numbers), points) for T, *numbers, points in rows),
         )  # fmt: skip
     slopes = [np.polyfit(np.log(HORIZONS), np.log(values), 1)[0] for values in (gaps, violations)]
     print(f"\nfitted slopes: sub-optimality {slopes[0]:.2f}, violation {slopes[1]:.2f}")
