@@ -11,6 +11,7 @@ from benchmarks import (
     kill,
     network_costs,
     sharding,
+    network,
     speed,
     tool,
     tradeoff,
@@ -35,6 +36,10 @@ BENCHMARKS = {
     "kill": kill.main,
     "sharding": sharding.main,
     "network-costs": network_costs.main,
+    "network": network.main,
+    "network-penalty": network.penalty,
+    "network-proximity": network.proximity,
+    "network-rates": network.rates,
 }
 #: What ``make bench`` runs: a few minutes.
 USUAL = ("comparison", "calls", "sparse")

@@ -53,8 +53,8 @@ def __getattr__(name: str) -> Any:
 
         return fit_sharded
     if name in __all__:
-        # The pipeline too, whatever is asked for: load reads its files.
-        from kernelstream import models, pipeline, preparation
+        # The pipeline and the networks too, whatever is asked for: load reads their files.
+        from kernelstream import models, network, pipeline, preparation  # noqa: F401
 
         home = {"StreamModel": pipeline, "Preparation": preparation}.get(name, models)
         return getattr(home, name)

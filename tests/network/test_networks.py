@@ -218,6 +218,20 @@ def test_the_trace_stays_short(monkeypatch):
         assert row["round"] == part["round"].iloc[-1]
 
 
+def test_the_trace_without_an_agent_that_is_gone():
+    class Losing(LocalEngine):
+        def round(self, round, batches):
+            records = super().round(round, batches)
+            return {name: record for name, record in records.items() if name != 3 or round < 2}
+
+    X, y = stream()
+    trace = proximity(engine=Losing()).run((X[:80], y[:80]), batch=5).trace_
+    assert trace["points 3"].notna().tolist() == [True, True, False, False]
+    assert trace["multiplier 3 0"].notna().tolist() == [True, True, False, False]
+    assert trace["points 0"].notna().all()
+    assert trace["messages"].tolist() == [16.0, 32.0, 44.0, 56.0]
+
+
 @pytest.mark.parametrize("make", NETWORKS)
 def test_a_saved_network_goes_on_as_if_never_stopped(make, tmp_path):
     X, y = stream()

@@ -28,6 +28,8 @@ class NetworkTrace:
     def add(self, records: Mapping[Name, RoundRecord], totals: Mapping[str, float]) -> None:
         """One round of all agents; ``totals`` are sums over all rounds so far."""
         told = list(records.values())
+        if not told:
+            return
         differences = [value for record in told for value in record.differences.values()]
         violations = [value for record in told for value in record.violations.values()]
         multipliers = {
@@ -60,8 +62,11 @@ class NetworkTrace:
     def to_columns(self) -> dict[str, NDArray[np.float64]]:
         """The table as arrays; a row that is not complete yet is its last."""
         rows = [*self.rows, *([_together(self._open)] if self._open else [])]
-        names = rows[0] if rows else {}
-        return {name: np.array([row[name] for row in rows], dtype=np.float64) for name in names}
+        names = dict.fromkeys(name for row in rows for name in row)
+        return {  # NaN: an agent of which the engine no longer hears
+            name: np.array([row.get(name, np.nan) for row in rows], dtype=np.float64)
+            for name in names
+        }
 
     def frame(self) -> Any:
         """The table as a pandas data frame."""
