@@ -13,7 +13,7 @@ from benchmarks.data import folder
 from benchmarks.settings import STREAMS
 from benchmarks.tables import show
 from benchmarks.timing import best
-from kernelstream import POLKClassifier, fit_sharded
+from kernelstream import POLKClassifier, fit_sharded, merge
 from kernelstream.streams import load_dataset
 
 SHARDS = 8
@@ -56,6 +56,11 @@ def main() -> None:
              "gap to one model", "to the better one"],
             _rows(),
         )  # fmt: skip
+        show(
+            "8 shards, the same settings, first order: what merging costs",
+            ["merged", "points", "test error %"],
+            _merges(),
+        )
         show(
             "Seconds of fit_sharded, 8 shards, 8 times the step",
             ["threads", "s", "the same model"],
@@ -103,6 +108,21 @@ def _shards(X: Any, y: Any, passes: int) -> list[list[tuple[Any, Any]]]:
     size = len(y) // SHARDS
     cuts = [slice(i * size, (i + 1) * size) for i in range(SHARDS)]
     return [[(X[cut], y[cut])] * passes for cut in cuts]
+
+
+def _merges() -> Iterator[tuple[Any, ...]]:
+    X, y, X_test, y_test = _data(0)
+    shards = [shard[0] for shard in _shards(X, y, 1)]
+    classes = np.unique(y)
+    parts = [_model({}).partial_fit(*shard, classes=classes) for shard in shards]
+    largest = sum(part.model_order_ for part in parts)
+    for label, model in (
+        ("as a tree", fit_sharded(_model({}), shards, classes=classes)),
+        ("at once", merge(parts)),
+        ("as a tree, without a cap", fit_sharded(_model({}), shards, classes=classes,
+                                                 max_points=largest)),
+    ):  # fmt: skip
+        yield label, model.model_order_, 100.0 * (1.0 - model.score(X_test, y_test))
 
 
 def _times() -> Iterator[tuple[Any, ...]]:
