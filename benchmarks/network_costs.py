@@ -143,13 +143,14 @@ def _draw(
     left.legend(frameon=False)
     agents = np.array([2, 5, 10, 20, 50, 100, 1000, 10_000])
     for degree, color in ((2, "#56B4E9"), (4, "#0072B2"), (16, "#D55E00")):
-        sizes = [NetworkSize(int(number), degree, 32, 100, 20) for number in agents]
-        right.plot(agents, [model.seconds(size) for size in sizes], color=color,
+        possible = agents[agents > degree]
+        sizes = [NetworkSize(int(number), degree, 32, 100, 20) for number in possible]
+        right.plot(possible, [model.seconds(size) for size in sizes], color=color,
                    label=f"degree {degree}: one processor")  # fmt: skip
         each = [model.seconds(s, s.agents, LATENCY, BANDWIDTH) for s in sizes]
-        right.plot(agents, each, "--", color=color, label="one each")
+        right.plot(possible, each, "--", color=color, label="one each")
     right.axvspan(2, 50, color="#F0F0F0", zorder=0)
-    right.text(2.3, 0.92, "measured sizes", transform=right.get_xaxis_transform(), fontsize=8)
+    right.text(2.3, 0.02, "measured sizes", transform=right.get_xaxis_transform(), fontsize=8)
     right.set(xlabel="agents", ylabel="s a round")
     right.legend(frameon=False, fontsize=8)
     for axes in (left, right):
