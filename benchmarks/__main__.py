@@ -18,6 +18,7 @@ from benchmarks import (
     policy,
     sharding,
     policy,
+    sharding,
     speed,
     tool,
     tradeoff,

@@ -22,9 +22,11 @@ PICTURE = Path("docs/images/network_costs.png")
 FITTED = [
     NetworkSize(*numbers)
     for numbers in (
-        (2, 1, 1, 20, 2), (4, 2, 8, 50, 20), (4, 3, 64, 200, 10), (5, 4, 16, 300, 20, 5),
-        (6, 2, 128, 50, 5), (6, 4, 32, 200, 100), (8, 2, 4, 200, 50), (8, 4, 32, 100, 5),
-        (10, 4, 1, 100, 100), (12, 6, 8, 20, 5), (16, 4, 16, 20, 20), (20, 2, 2, 50, 2),
+        (2, 1, 1, 20, 2), (8, 2, 1, 20, 2), (8, 7, 1, 20, 2), (16, 8, 2, 30, 5),
+        (20, 2, 1, 50, 5), (12, 6, 8, 20, 5), (20, 10, 4, 100, 10), (8, 2, 16, 20, 2),
+        (8, 2, 64, 20, 5), (6, 2, 128, 50, 5), (4, 3, 64, 200, 10), (8, 4, 32, 100, 5),
+        (4, 2, 8, 50, 20), (8, 2, 4, 200, 50), (5, 4, 16, 300, 20, 5), (6, 4, 32, 200, 100),
+        (10, 4, 1, 100, 100), (16, 4, 16, 20, 20), (10, 2, 2, 300, 10), (20, 6, 1, 200, 30),
     )
 ]  # fmt: skip
 #: ... and foretells these.
@@ -36,6 +38,7 @@ FORETOLD = [
         (50, 8, 2, 200, 10),
     )
 ]  # fmt: skip
+REPEATS = 9
 AGENTS = (10, 100, 1000, 10_000)
 #: Seconds of a message on its way, and bytes per second of a link: a data centre's, assumed.
 LATENCY, BANDWIDTH = 1e-4, 1.25e8
@@ -46,7 +49,7 @@ RAY_ROUNDS = 100
 def main() -> None:
     """Print the tables and draw the picture; one thread."""
     with threadpool_limits(1):
-        seconds = [simulate(size, repeats=5).seconds for size in FITTED]
+        seconds = [simulate(size, repeats=REPEATS).seconds for size in FITTED]
         model = CostModel.fit(FITTED, seconds)
         units = [f"{name}: {value:.3g}" for name, value in model._asdict().items()]
         print(f"\nSeconds, fitted to {len(FITTED)} networks: {', '.join(units)}")
@@ -66,18 +69,18 @@ def main() -> None:
          f"one processor each, link {BANDWIDTH * 8 / 1e9:g} Gbit/s, s"],
         _extrapolated(model),
     )  # fmt: skip
+    _draw(model, list(zip(fits, seconds, strict=True)), found)
+    print(f"\nPicture: {PICTURE}")
     show(
         "Ray on this machine, batch 8, 2 features, 30 points: wall time",
         ["agents", "local engine, ms a round", "Ray, ms a round", "Ray, ms an agent"],
         _ray(),
     )
-    _draw(model, list(zip(fits, seconds, strict=True)), found)
-    print(f"\nPicture: {PICTURE}")
 
 
 def _foretold(model: CostModel, found: list[tuple[float, float]]) -> Iterator[tuple[Any, ...]]:
     for size in FORETOLD:
-        measured = simulate(size, repeats=5)
+        measured = simulate(size, repeats=REPEATS)
         guess = model.seconds(size)
         found.append((guess, measured.seconds))
         exact = size.bytes == measured.bytes and size.messages == measured.messages
@@ -140,13 +143,14 @@ def _draw(
     left.legend(frameon=False)
     agents = np.array([2, 5, 10, 20, 50, 100, 1000, 10_000])
     for degree, color in ((2, "#56B4E9"), (4, "#0072B2"), (16, "#D55E00")):
-        sizes = [NetworkSize(int(number), degree, 32, 100, 20) for number in agents]
-        right.plot(agents, [model.seconds(size) for size in sizes], color=color,
+        possible = agents[agents > degree]
+        sizes = [NetworkSize(int(number), degree, 32, 100, 20) for number in possible]
+        right.plot(possible, [model.seconds(size) for size in sizes], color=color,
                    label=f"degree {degree}: one processor")  # fmt: skip
         each = [model.seconds(s, s.agents, LATENCY, BANDWIDTH) for s in sizes]
-        right.plot(agents, each, "--", color=color, label="one each")
+        right.plot(possible, each, "--", color=color, label="one each")
     right.axvspan(2, 50, color="#F0F0F0", zorder=0)
-    right.text(2.3, 0.92, "measured sizes", transform=right.get_xaxis_transform(), fontsize=8)
+    right.text(2.3, 0.02, "measured sizes", transform=right.get_xaxis_transform(), fontsize=8)
     right.set(xlabel="agents", ylabel="s a round")
     right.legend(frameon=False, fontsize=8)
     for axes in (left, right):

@@ -54,8 +54,8 @@ class RayEngine:
     on_timeout : {"restart", "dead"}, default="restart"
         What is done with an agent that took longer. ``"restart"``: its process is ended and
         started anew from its checkpoint, ``restarts`` times in one step before ``TimeoutError``.
-        ``"dead"``: it takes no further part; its neighbours go on without its answers, its
-        records (and the network's trace) say 0 points, and ``dead`` says since which round.
+        ``"dead"``: it takes no further part; its neighbours go on without its answers, there
+        are no records of it (NaN in a network's trace), and ``dead`` says since which round.
     restarts : int, default=3
         See ``on_timeout``.
     placement : dict, optional
@@ -127,7 +127,6 @@ class RayEngine:
         self._neighbours: dict[Name, list[Name]] = {}
         self._paths: dict[Name, Path] = {}
         self._actors: dict[Name, Any] = {}
-        self._records: dict[Name, RoundRecord] = {}  # the last ones
         self._next = 0  # the round to come
         self._log: dict[int, _Round] = {}  # what restarted agents may have to learn again
         self._opened = ExitStack()
@@ -159,7 +158,7 @@ class RayEngine:
             self._opened = opened.pop_all()
 
     def round(self, round: int, batches: Mapping[Name, tuple[Any, Any]]) -> dict[Name, RoundRecord]:
-        """One round of all agents."""
+        """One round of all agents that are not dead."""
         now = _Round({name: self._ray.put(batch) for name, batch in batches.items()}, {})
         requests = self._open(round, now)
         self._answer(round, now, requests)
@@ -169,13 +168,7 @@ class RayEngine:
         self._next = round + 1
         if self._next % self.checkpoint_every == 0:
             self._log.clear()  # every agent has a checkpoint of what follows
-        for name in self._actors:
-            if name in closed:
-                self._records[name] = closed[name][0]
-            else:  # its multipliers were these when it was last heard of
-                last = self._records.get(name, RoundRecord(name, round))
-                self._records[name] = RoundRecord(name, round, multipliers=last.multipliers)
-        return {name: record.copy() for name, record in self._records.items()}
+        return {name: closed[name][0] for name in self._actors if name in closed}
 
     def agents(self) -> dict[Name, Agent]:
         """Copies of the agents as they are now; of dead ones as in their last checkpoint."""
@@ -326,8 +319,7 @@ class RayEngine:
             if name not in self.dead:
                 self._ray.kill(actor, no_restart=True)
         self.dead = {}
-        self._neighbours, self._paths, self._actors = {}, {}, {}
-        self._records, self._log = {}, {}
+        self._neighbours, self._paths, self._actors, self._log = {}, {}, {}, {}
         self._ray = None
 
 
