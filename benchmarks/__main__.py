@@ -17,8 +17,6 @@ from benchmarks import (
     network_costs,
     policy,
     sharding,
-    policy,
-    sharding,
     speed,
     tool,
     tradeoff,

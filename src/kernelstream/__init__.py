@@ -56,19 +56,12 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Estimators when first asked for: scikit-learn takes longer to import than all of this."""
-    if name == "fit_sharded":
-        from kernelstream.network.sharding import fit_sharded
-
-        return fit_sharded
     if name in __all__:
-        # The pipelines too, whatever is asked for: load reads their files.
-        from kernelstream import feature_stream, models, pipeline, preparation  # noqa: F401
+        # The pipelines and the networks too, whatever is asked for: load reads their files.
+        from kernelstream import feature_stream, models, network, pipeline, preparation
 
-        # The pipeline and the networks too, whatever is asked for: load reads their files.
-        from kernelstream import models, network, pipeline, preparation  # noqa: F401
-
-        home = {"StreamModel": pipeline, "Preparation": preparation}.get(name, models)
-        return getattr(home, name)
+        homes = (models, pipeline, preparation, feature_stream, network)
+        return next(getattr(home, name) for home in homes if hasattr(home, name))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

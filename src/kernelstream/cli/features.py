@@ -237,7 +237,7 @@ def features(
         first = option(next(iter(given), "save"))
         raise UserError(f"{first} is for learning, and --apply learns nothing", "leave one out")
     saved = None if apply is None else _load(apply)
-    reading = {
+    reading: dict[str, Any] = {
         "target": target, "batch_rows": batch_rows, "on_bad": on_bad, "format": format,
         "delimiter": delimiter, "header": header, "n_features": n_features, "drop": drop or [],
         "schema": given_kinds(column or []),

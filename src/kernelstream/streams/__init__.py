@@ -8,7 +8,6 @@ from kernelstream.streams.errors import StreamError
 from kernelstream.streams.market import make_drifting_market
 from kernelstream.streams.opening import open_stream
 from kernelstream.streams.synthetic import make_multidist, make_regression_outliers
-from kernelstream.streams.transitions import Transitions, transitions
 from kernelstream.streams.synthetic_manifolds import make_spheres, make_turning_ellipsoid
 
 __all__ = [
