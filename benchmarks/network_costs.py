@@ -99,7 +99,7 @@ def _extrapolated(model: CostModel) -> Iterator[tuple[Any, ...]]:
 def _ray() -> Iterator[tuple[Any, ...]]:
     try:
         from kernelstream.network._ray_session import ray_session
-        from kernelstream.network.ray_engine import RayEngine
+        from kernelstream.network import RayEngine
 
         with ray_session():
             for number in RAY_AGENTS:

@@ -4,6 +4,8 @@ from kernelstream.network._agent import Agent, Coupling, Message, RoundRecord
 from kernelstream.network._engine import Engine
 from kernelstream.network._local import LocalEngine
 from kernelstream.network._networks import ConsensusNetwork, ProximityNetwork
+from kernelstream.network.ray_engine import RayEngine
+from kernelstream.network.sharding import fit_sharded
 
 __all__ = [
     "Agent",
@@ -13,5 +15,7 @@ __all__ = [
     "LocalEngine",
     "Message",
     "ProximityNetwork",
+    "RayEngine",
     "RoundRecord",
+    "fit_sharded",
 ]
