@@ -98,8 +98,8 @@ def _extrapolated(model: CostModel) -> Iterator[tuple[Any, ...]]:
 
 def _ray() -> Iterator[tuple[Any, ...]]:
     try:
-        from kernelstream.network._ray_session import ray_session
         from kernelstream.network import RayEngine
+        from kernelstream.network._ray_session import ray_session
 
         with ray_session():
             for number in RAY_AGENTS:
