@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 
+from kernelstream.core import ahead
 from kernelstream.core.kernel import Rows
 from kernelstream.core.passes import DIVERGED, DONE, FULL, ROOMY, UNUSABLE
 from kernelstream.core.state import (
@@ -171,6 +172,8 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
 
     def _start(self, X: Any, rows: Rows) -> None:
         """An empty state for samples like these."""
+        if self._factored:
+            ahead.start()
         self.kernel_ = self._make_kernel(rows)
         check.check_kernel_range(self.kernel_, rows)
         check.note_features(self, X)
