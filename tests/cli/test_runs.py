@@ -231,7 +231,7 @@ def test_colk_from_a_file_and_back(tool, tmp_path, numbers):
     refused = tool(*words, "--risk", "luck", code=2).err
     assert "risk" in refused
     words = (*words, "--risk", "cvar", "--level", 0.8, "--tracking", "momentum", "--warm-up", 100)
-    for size, name in ((7, "a.ks"), (1000, "b.ks")):
+    for size, name in ((200, "a.ks"), (1000, "b.ks")):
         tool(*words, "--batch-rows", size, "--out", name)
     assert load(tmp_path / "a.ks").fingerprint() == load(tmp_path / "b.ks").fingerprint()
     shown = json.loads(tool("inspect", "a.ks", "--json").out)

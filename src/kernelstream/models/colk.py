@@ -409,8 +409,8 @@ class COLKRegressor(_COLK, KernelRegressor):
     >>> y = np.sin(3.0 * X[:, 0]) + 2.0 * (random.random(20000) < 0.3)
     >>> def losses(model):
     ...     return 0.5 * (model.partial_fit(X, y).predict(X) - y) ** 2
-    >>> neutral = losses(COLKRegressor(risk_weight=0.0, gamma=5.0))
-    >>> averse = losses(COLKRegressor(risk="variance", risk_weight=1.0, gamma=5.0))
+    >>> neutral = losses(COLKRegressor(risk_weight=0.0, gamma=5.0, average=True))
+    >>> averse = losses(COLKRegressor(risk_weight=1.0, gamma=5.0, average=True))
     >>> bool(averse.var() < 0.5 * neutral.var()), bool(averse.mean() > neutral.mean())
     (True, True)
     """
