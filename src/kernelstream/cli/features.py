@@ -226,7 +226,7 @@ def features(
         raise UserError(f"--on-bad {on_bad} is not known", "use one of: raise, skip")
     inputs = [name for name in (file, apply) if name is not None]
     check_outputs({"--out": Path(out), "--save": save, "--report": report}, *inputs)
-    given = {
+    given: dict[str, Any] = {
         "n_components": n_components, "budget": budget, "kernel": kernel, "gamma": gamma,
         "degree": degree, "coef0": coef0, "alpha": alpha, "solver": solver,
         "step_size": step_size, "censoring": censoring, "removal": removal,
@@ -237,7 +237,7 @@ def features(
         first = option(next(iter(given), "save"))
         raise UserError(f"{first} is for learning, and --apply learns nothing", "leave one out")
     saved = None if apply is None else _load(apply)
-    reading = {
+    reading: dict[str, Any] = {
         "target": target, "batch_rows": batch_rows, "on_bad": on_bad, "format": format,
         "delimiter": delimiter, "header": header, "n_features": n_features, "drop": drop or [],
         "schema": given_kinds(column or []),
