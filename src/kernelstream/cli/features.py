@@ -226,7 +226,7 @@ def features(
         raise UserError(f"--on-bad {on_bad} is not known", "use one of: raise, skip")
     inputs = [name for name in (file, apply) if name is not None]
     check_outputs({"--out": Path(out), "--save": save, "--report": report}, *inputs)
-    given = {
+    given: dict[str, Any] = {
         "n_components": n_components, "budget": budget, "kernel": kernel, "gamma": gamma,
         "degree": degree, "coef0": coef0, "alpha": alpha, "solver": solver,
         "step_size": step_size, "censoring": censoring, "removal": removal,
