@@ -26,8 +26,9 @@ GREEDY, RANDOM = range(2)
 
 #: Points removed with one block of reflections.
 BLOCK = 32
-#: From this order on removals are blocked, where several are to be expected.
+#: From this order on removals are blocked, where at least so many are to be expected.
 BLOCKED_FROM = 128
+FEWEST_IN_BLOCK = 12
 
 
 @compiled
@@ -295,7 +296,8 @@ def prune(state, outputs, error, budget, most, projection):
 def prune_block(state, outputs, error, budget, most, projection, expected):
     """The same, where about ``expected`` removals are to be made."""
     status = state.status[0]
-    if projection != GREEDY or status.order < BLOCKED_FROM or status.cheapest < 0.0:
+    few = status.order < BLOCKED_FROM or expected < FEWEST_IN_BLOCK
+    if projection != GREEDY or few or status.cheapest < 0.0:
         prune(state, outputs, error, budget, most, projection)
         return
     unit = status.scale * status.scale

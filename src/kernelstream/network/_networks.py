@@ -620,7 +620,7 @@ def make_engine(engine: str | Engine) -> Engine:
     if engine == "local":
         return LocalEngine()
     if engine == "ray":
-        from kernelstream.network.ray_engine import RayEngine  # type: ignore[import-not-found]
+        from kernelstream.network.ray_engine import RayEngine
 
         return RayEngine()  # type: ignore[no-any-return]
     if isinstance(engine, str):
