@@ -357,7 +357,7 @@ def store(state, n, rows, i, square, absolute, self_kernel):
 
 
 @inner
-def _wear(delta, self_kernel):
+def wear(delta, self_kernel):
     """How many ordinary changes an append counts for: the closer to the span, the more the
     factor's errors are amplified, and the sooner it is probed."""
     return 1 + int(min(1e3, 1e-5 * self_kernel / delta))
@@ -415,7 +415,7 @@ def take_in(state, rows, i, square, absolute, values, self_kernel, new, outputs,
         state.weights[n, c] = new[c]
     append_point(state.factor, state.diagonal, n, a, delta)
     status.order = n + 1
-    status.changes += _wear(delta, self_kernel)
+    status.changes += wear(delta, self_kernel)
     look_again(state, outputs)
     return 0.0
 
@@ -487,7 +487,7 @@ def take_in_block(state, program, block, values, norms, new, q, outputs):
             state.weights[n + i, c] = new[r, c]
     status.order = n + accepted
     for i in range(accepted):
-        status.changes += _wear(gram[i, i] * gram[i, i], self_values[order[i]])
+        status.changes += wear(gram[i, i] * gram[i, i], self_values[order[i]])
 
     error = 0.0
     status.dependent += fresh - accepted

@@ -9,27 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernelstream.core.gram import (
-    DEPENDENT,
-    SMALLEST_SELF_KERNEL,
-    append_point,
-    coordinates,
-)
+from kernelstream.core.gram import SMALLEST_SELF_KERNEL
 from kernelstream.core.jit import compiled, inner
 from kernelstream.core.kernel import Program, Rows, kernel_rows, self_value
-from kernelstream.core.komp import (
-    GREEDY,
-    _wear,
-    find_cheapest,
-    look_again,
-    prune,
-    removal_cost,
-    renormalise,
-    store,
-    stored_place,
-    take_in,
-    take_in_block,
-)
+from kernelstream.core.komp import GREEDY, prune, renormalise
+from kernelstream.core.pairs import take_in_samples
 from kernelstream.core.passes import DIVERGED, FULL, LARGEST_WEIGHT, PROBE
 from kernelstream.core.polk import PROBE_EVERY, SMALLEST_SCALE, average, roomy
 from kernelstream.core.schedule import error_budget, step_size
@@ -71,106 +55,6 @@ def _copy_state(rows, i, out):
     else:
         for q in range(out.shape[0]):
             out[q] = rows.dense[i, q]
-
-
-@inner
-def _energy(new, first, second, outputs, unit):
-    """Inner product of two rows of weights; those of averaged and tracked columns are unscaled."""
-    total, unscaled = 0.0, 0.0
-    for c in range(outputs):
-        total += new[first, c] * new[second, c]
-    for c in range(outputs, new.shape[1]):
-        unscaled += new[first, c] * new[second, c]
-    return total + unscaled / unit
-
-
-@inner
-def _take_in_pair(state, program, rows, i, block, values, norms, new, outputs, budget):
-    """Add ``new[r]`` k(x_r, .) for samples i and i + 1, without storing what pursuit would remove.
-
-    Two states of a transition are close: in most steps greedy pursuit removes both again, or one.
-    Here this is found out from the factor as it is. Returns the squared error made, at scale 1;
-    or -1, with nothing changed, where both are to be stored, an old point goes first, or
-    a sample is not independent.
-    """
-    status = state.status[0]
-    n = status.order
-    unit = status.scale * status.scale
-    for r in range(STATES):
-        if stored_place(state, rows, i + r, norms[r, 0]) >= 0:
-            return -1.0
-    u = np.empty((STATES, n))
-    a = np.empty((STATES, n))
-    own = np.empty(STATES)
-    residuals = np.empty((STATES, STATES))  # inner products of what the points do not span
-    width = block.shape[1]
-    other = np.empty((width, 1))
-    for q in range(width):
-        other[q, 0] = block[1, q]
-    out = np.empty((1, 1))
-    kernel_rows(
-        program, rows, i, np.int64(1), other, norms[1:, 0].copy(), norms[1:, 1].copy(),
-        np.int64(1), out, np.empty((1, 2)),
-    )  # fmt: skip
-    for r in range(STATES):
-        own[r] = self_value(program, norms[r, 0])
-        residuals[r, r] = own[r] - coordinates(state.factor, values[r : r + 1], n, u[r], a[r])
-    cross = out[0, 0]
-    for j in range(n):
-        cross -= u[0, j] * u[1, j]
-    determinant = residuals[0, 0] * residuals[1, 1] - cross * cross
-    for r in range(STATES):
-        if own[r] < SMALLEST_SELF_KERNEL or not residuals[r, r] > DEPENDENT * own[r]:
-            return -1.0
-        if not determinant > DEPENDENT * own[1 - r] * residuals[r, r]:
-            return -1.0
-
-    # The new one that costs less, beside the other and all old points.
-    costs = np.empty(STATES)
-    for r in range(STATES):
-        costs[r] = _energy(new, r, r, outputs, unit) * determinant / residuals[1 - r, 1 - r]
-    r = 0 if costs[0] <= costs[1] else 1
-    s = 1 - r
-    if costs[r] > budget:
-        return -1.0
-    for j in range(n):
-        grown = (
-            a[0, j] * a[0, j] * residuals[1, 1]
-            - 2.0 * a[0, j] * a[1, j] * cross
-            + a[1, j] * a[1, j] * residuals[0, 0]
-        ) / determinant
-        energy = removal_cost(state, j, outputs) * state.diagonal[j]
-        if energy < costs[r] * (state.diagonal[j] + grown):
-            return -1.0
-
-    share = cross / residuals[s, s]
-    for c in range(new.shape[1]):
-        if new[r, c] != 0.0:
-            for j in range(n):
-                state.weights[j, c] += (a[r, j] - share * a[s, j]) * new[r, c]
-            new[s, c] += share * new[r, c]
-    error = costs[r]
-    last = _energy(new, s, s, outputs, unit) * residuals[s, s]
-    skip = error + last <= budget
-    for j in range(n):
-        energy = removal_cost(state, j, outputs) * state.diagonal[j]
-        if energy < last * (state.diagonal[j] + a[s, j] * a[s, j] / residuals[s, s]):
-            skip = False
-    if skip:
-        for c in range(new.shape[1]):
-            if new[s, c] != 0.0:
-                for j in range(n):
-                    state.weights[j, c] += a[s, j] * new[s, c]
-        find_cheapest(state, outputs)
-        return error + last
-    store(state, n, rows, i + s, norms[s, 0], norms[s, 1], own[s])
-    for c in range(new.shape[1]):
-        state.weights[n, c] = new[s, c]
-    append_point(state.factor, state.diagonal, n, a[s], residuals[s, s])
-    status.order = n + 1
-    status.changes += _wear(residuals[s, s], own[s])
-    look_again(state, outputs)
-    return error
 
 
 @compiled
@@ -259,21 +143,12 @@ def transition_pass(
             share = average(state, settings)
             for r in range(STATES):
                 new[r, 1] = new[r, 0] * scale * share
-        active = 1 if new[1, 0] == 0.0 else 2  # beyond a terminal state there is nothing
+        # Beyond a terminal state there is nothing.
+        active = np.int64(1 if new[1, 0] == 0.0 else STATES)
+        for r in range(active):
+            _copy_state(rows, two * i + r, block[r])
         at_once = allowed / (scale * scale) if projection == GREEDY else -1.0
-        if active == 1:
-            error = take_in(
-                state, rows, two * i, norms[0, 0], norms[0, 1], values,
-                self_value(program, norms[0, 0]), new[0], outputs, at_once,
-            )  # fmt: skip
-        else:
-            for r in range(STATES):
-                _copy_state(rows, two * i + r, block[r])
-            error = _take_in_pair(
-                state, program, rows, two * i, block, values, norms, new, outputs, at_once
-            )
-            if error < 0.0:
-                error = take_in_block(state, program, block, values, norms, new, two, outputs)
+        error = take_in_samples(state, program, block, values, norms, new, active, outputs, at_once)
         record.taken += active
         prune(state, outputs, error * scale * scale, allowed, most, projection)
         record.steps += 1

@@ -13,9 +13,9 @@ from kernelstream.core.komp import (
     prune_block,
     renormalise,
     take_in,
-    take_in_block,
 )
 from kernelstream.core.loss import loss_derivative
+from kernelstream.core.pairs import take_in_samples
 from kernelstream.core.passes import (
     DIVERGED,
     DONE,
@@ -79,6 +79,14 @@ def average(state, settings):
 
 
 @inner
+def allowed_error(state, settings):
+    """The squared error that the present step may make."""
+    steps = state.status[0].steps
+    eta = step_size(settings.schedule, settings.initial_step, settings.decay, steps)
+    return error_budget(settings.budget, settings.budget_number, eta) ** 2
+
+
+@inner
 def grow(state, settings, program, rows, first, values, norms, direction, divisor):
     """f~ = (1 - eta lambda) f - (eta / divisor) sum_r direction_r k(x_r, .), not compressed yet.
 
@@ -131,16 +139,10 @@ def grow(state, settings, program, rows, first, values, norms, direction, diviso
     status.taken += active
     if active == 0:
         return active, 0.0
-    error = take_in_block(state, program, block, values, norms, new, active, outputs)
-    return active, error * scale * scale
-
-
-@inner
-def allowed_error(state, settings):
-    """The squared error that the present step may make."""
-    steps = state.status[0].steps
-    eta = step_size(settings.schedule, settings.initial_step, settings.decay, steps)
-    return error_budget(settings.budget, settings.budget_number, eta) ** 2
+    unit = scale * scale
+    at_once = allowed_error(state, settings) / unit if settings.projection == GREEDY else -1.0
+    error = take_in_samples(state, program, block, values, norms, new, active, outputs, at_once)
+    return active, error * unit
 
 
 @inner
