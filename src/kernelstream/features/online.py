@@ -431,7 +431,7 @@ class OnlineKernelFeatures(
     ...     features = features.partial_fit(X[start : start + 500])
     >>> features.transform(X[:5]).shape
     (5, 8)
-    >>> bool(features.inverse_fit_error(X).mean() < 0.01)
+    >>> bool(features.inverse_fit_error(X).mean() < 0.02)
     True
     >>> K = features.kernel_(X[:100])
     >>> bool(np.abs(features.kernel_approximation(X[:100]) - K).mean() < 0.01)
