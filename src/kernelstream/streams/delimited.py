@@ -231,6 +231,8 @@ class DelimitedSource(TextSource):
                 null_values=list(MISSING),
                 strings_can_be_null=True,
             ),
+            # Arrow's own allocator keeps more and more for threads that come and go.
+            memory_pool=self._arrow.system_memory_pool(),
         )
 
     def _own(self, data: bytes) -> Any:
