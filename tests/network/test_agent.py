@@ -215,9 +215,9 @@ def test_settings_that_cannot_be():
         ),
         (
             {"eta0": 1.0},
-            Coupling("consensus", penalty=1.1, normalised=False),
+            Coupling("consensus", penalty=0.75, normalised=False),  # 2 * 0.75 + 1/2 of the loss
             ValueError,
-            r"= 1.1 is above 1.*coupling='normalised'",
+            r"= 2 is not below 2.*coupling='normalised'",
         ),
     ):
         with pytest.raises(error, match=message):

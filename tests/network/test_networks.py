@@ -65,6 +65,41 @@ def test_coupling_matters_and_brings_agents_together():
     assert tied < apart / 3
 
 
+@pytest.mark.parametrize("two_way", [False, True])
+@pytest.mark.parametrize("graph", [nx.path_graph(2), nx.star_graph(3), nx.cycle_graph(4)])
+def test_no_penalty_makes_agents_overshoot(graph, two_way):
+    random = np.random.default_rng(0)
+    X = random.uniform(-2.0, 2.0, (len(graph), 150, 1))
+    y = np.sin(2.0 * X[:, :, 0]) + 0.1 * random.normal(size=X.shape[:2])
+    said = {}
+    for penalty in (0.0, 10.0, 1e6, 1e12, 1e308):
+        network = ConsensusNetwork(
+            graph, penalty=penalty, two_way=two_way, loss="squared_error", gamma=0.1, eta0=0.5,
+            random_state=0,
+        ).run(list(zip(X, y, strict=True)))  # fmt: skip
+        said[penalty] = network.decision_function(X[0], agent=0)
+        assert np.abs(said[penalty]).max() < 3.0
+    # No penalty is so large that the coupling is gone.
+    np.testing.assert_allclose(said[1e308], said[1e12], rtol=1e-6, atol=1e-6)
+    assert np.abs(said[1e308] - said[0.0]).max() > 1e-3
+
+
+def test_explicit_penalties_leave_room_for_the_loss():
+    x = np.zeros((1, 1))
+    common = {"loss": "squared_error", "gamma": 1.0, "alpha": 0.0, "eta0": 1.0, "epsilon": 0.0}
+    for penalty, good in ((0.49, True), (0.51, False), (1e308, False)):
+        network = ConsensusNetwork(
+            nx.path_graph(2), penalty=penalty, coupling="explicit", random_state=0, **common
+        )
+        if good:
+            for _ in range(300):
+                network.partial_fit_round({0: (x, [1.0]), 1: (x, [-1.0])})
+            assert np.abs(network.decision_function(x, agent=0)).max() < 3.0
+        else:
+            with pytest.raises(ValueError, match="is not below 2: neighbours would overshoot"):
+                network.partial_fit_round({0: (x, [1.0]), 1: (x, [-1.0])})
+
+
 def test_without_penalty_agents_are_alone():
     X, y = stream()
     network = consensus(penalty=0.0).run((X, y), batch=3)
@@ -373,7 +408,7 @@ def test_arguments_that_cannot_be():
         network.model("q")
     with pytest.raises(ValueError, match="no agent 'q'"):
         network.predict(X, agent="q")
-    with pytest.raises(ValueError, match="= 2 is above 1"):
+    with pytest.raises(ValueError, match="is not below 2"):
         consensus(coupling="explicit", penalty=1.0).run((X, y))
 
 

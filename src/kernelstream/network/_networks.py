@@ -39,8 +39,8 @@ _PARAMETERS = """
     loss : str or Loss, default="log_loss"
         A loss for classes, or one for numbers: that decides what the network learns.
     coupling : {"normalised", "explicit"}, default="normalised"
-        Limit the pull of the neighbours so that no strength makes it overshoot, or take it as the
-        survey prints it. See the notes.
+        Limit the pull of the neighbours to less than half the way, whatever its strength, or take
+        it as the survey prints it. See the notes.
     two_way : bool, default=False
         Also move an agent at its neighbours' samples. The penalty on f_i(x_i) - f_j(x_i) has a
         gradient in f_j too, which the survey leaves out; with it agents learn about places
@@ -475,13 +475,18 @@ class ConsensusNetwork(_Network):
 
         f_i <- (1 - eta alpha) f_i - eta mean_x [l'(f_i(x), y) + c sum_j (f_i(x) - f_j(x))] k(x, .)
 
-    (17), followed by kernel orthogonal matching pursuit, each agent on its own. The survey's
-    step, ``coupling="explicit"``, needs eta0 c degree k(x, x) <= 1 (with ``two_way`` 1/2) and is
-    refused beyond: the pull is a gradient step on a quadratic of curvature c degree k(x, x), and
-    neighbours move towards one another at the same time. ``"normalised"`` divides the pull by
-    1 + eta c degree k(x, x): f_i(x) moves a share below 1 of its way to its neighbours' mean. It is
-    (17) with an effective penalty c / (1 + eta c degree k(x, x)), which larger c bring up to
-    1 / (eta degree k(x, x)).
+    (17), followed by kernel orthogonal matching pursuit, each agent on its own. The pull is a
+    gradient step on a quadratic of curvature c degree k(x, x), and neighbours move towards one
+    another at the same time: what two of them differ by is multiplied by
+    1 - 2 eta c degree k(x, x) - eta l'' k(x, x) - eta alpha. So the survey's step,
+    ``coupling="explicit"``, needs eta0 (2 c degree k(x, x) + L k(x, x) + alpha) < 2 (with
+    ``two_way`` 4 c), where L bounds l'', and is refused beyond. ``"normalised"`` divides the pull by
+    1 + 2 eta c degree k(x, x): f_i(x) moves a share below 1/2 of its way to its neighbours' mean,
+    and any c is stable where eta0 (L k(x, x) + alpha) <= 1. It is (17) with an effective penalty
+    c / (1 + 2 eta c degree k(x, x)), which larger c bring up to 1 / (2 eta degree k(x, x)).
+
+    With penalty 0 agents are POLK: bit for bit where a round has two samples or more, up to
+    rounding where it has one, for which POLK has a step of its own.
 
     Examples
     --------
@@ -560,7 +565,7 @@ class ProximityNetwork(_Network):
 
     Where the agents differ by more than the tolerance the multiplier grows until they do not. It
     has no bound known in advance, hence the normalised pull; with ``coupling="explicit"`` a pull
-    that would overshoot, beyond 1 / (eta k(x, x)), is cut there. As (19) is printed no multiplier
+    that could overshoot, beyond 1 / (2 eta k(x, x)), is cut there. As (19) is printed no multiplier
     has to be sent; the survey says one must, and with ``two_way=True``, the whole gradient of the
     Lagrangian, it is.
 
