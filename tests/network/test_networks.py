@@ -8,7 +8,14 @@ import pytest
 from scipy.sparse import csr_array
 
 import kernelstream
-from kernelstream import ModelFileError, POLKClassifier, POLKRegressor, make_multidist, merge
+from kernelstream import (
+    DivergenceError,
+    ModelFileError,
+    POLKClassifier,
+    POLKRegressor,
+    make_multidist,
+    merge,
+)
 from kernelstream.network import ConsensusNetwork, LocalEngine, ProximityNetwork
 from kernelstream.network import _trace as trace_module
 
@@ -177,6 +184,44 @@ def test_a_bad_sample_anywhere_changes_nothing_everywhere(make):
         assert network.round_ == reference.round_
     assert prints(network) == prints(reference)
     assert network.trace_.equals(reference.trace_)
+
+
+def test_a_step_that_would_overflow_changes_nothing_anywhere(tmp_path):
+    x = np.ones((2, 1))
+    good = [(x, [1.0, 1.0]), (x, [1.0, 1.0]), None]
+    network, reference = (
+        ConsensusNetwork(
+            nx.path_graph(3), penalty=0.5, loss="squared_error", gamma=1.0, eta0=0.5, random_state=0
+        )
+        for _ in range(2)
+    )
+    for learner in (network, reference):
+        learner.partial_fit_round(good)
+    before = prints(network)
+    with pytest.raises(DivergenceError, match="agent 2"):
+        network.partial_fit_round([*good[:2], (x, [1e80, 1e80])])
+    assert prints(network) == before
+    network.save(tmp_path / "network.ks")
+    assert prints(kernelstream.load(tmp_path / "network.ks")) == before
+    for learner in (network, reference):
+        learner.partial_fit_round([(2.0 * x, [0.0, 1.0]), None, None])
+    assert prints(network) == prints(reference)
+    assert network.trace_.equals(reference.trace_)
+
+
+def test_a_retry_learns_nothing_of_the_refused_round():
+    X, y = stream()
+    bad = np.full((5, 2), np.nan)
+    for two_way in (False, True):
+        network, reference = (consensus(classes=range(5), two_way=two_way) for _ in range(2))
+        for learner in (network, reference):
+            learner.partial_fit_round([(X[:5], y[:5])] * 4)
+        with pytest.raises(ValueError, match="agent 3: "):
+            network.partial_fit_round({0: (X[5:10], y[5:10]), 3: (bad, y[:5])})
+        for learner in (network, reference):
+            learner.partial_fit_round({1: (X[10:15], y[10:15])})
+        assert prints(network) == prints(reference)
+        assert network.trace_["samples"].tolist() == [20.0, 25.0]
 
 
 def test_streams_of_unequal_length():

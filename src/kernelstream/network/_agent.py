@@ -62,6 +62,23 @@ class Coupling:
     normalised: bool = True
     two_way: bool = False
 
+    def __post_init__(self) -> None:
+        delta = self.dual_regularisation
+        if not 0.0 <= delta < np.inf:
+            raise ValueError(f"dual_regularisation must be a finite number >= 0, got {delta}")
+        for what, given in (("penalty", self.penalty), ("tolerance", self.tolerance)):
+            numbers = list(given.values()) if isinstance(given, Mapping) else [given]
+            if not all(0.0 <= number < np.inf for number in numbers):
+                raise ValueError(f"every {what} must be a finite number >= 0, got {numbers}")
+
+    def check_step(self, eta0: float) -> None:
+        """Refuse steps with which (20) could make multipliers negative."""
+        if not self.dual_regularisation * eta0**2 < 1.0:
+            raise ValueError(
+                f"dual_regularisation * eta0**2 must be below 1 for multipliers to stay "
+                f"non-negative, got {self.dual_regularisation} * {eta0}**2"
+            )
+
 
 @dataclass(frozen=True)
 class Lesson:
@@ -191,12 +208,16 @@ class Agent:
         self._last: RoundRecord | None = None
         self._prepare()
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_before": None}  # copies do not undo what they have not done
+
     def _prepare(self) -> None:
         """What follows from the rest, and what belongs to an open round."""
         self._penalties = self._per_neighbour("penalty", self.coupling.penalty)
         self._tolerances = self._per_neighbour("tolerance", self.coupling.tolerance)
         self._batch: tuple[Rows, NDArray[np.float64], Any] | None = None
         self._given: dict[Name, Message] = {}
+        self._before: dict[str, Any] | None = None  # what abandon_round goes back to
         model = self.model
         most = np.iinfo(np.int32).max if model.max_points is None else model.max_points
         self._settings = model._settings(model._outputs, most)
@@ -218,11 +239,7 @@ class Agent:
                     "overshoot one another. Choose a smaller penalty or eta0, or "
                     "coupling='normalised', which limits the pull of any penalty"
                 )
-        if not self.coupling.dual_regularisation * self.model.eta0**2 < 1.0:
-            raise ValueError(
-                f"dual_regularisation * eta0**2 must be below 1 for multipliers to stay "
-                f"non-negative, got {self.coupling.dual_regularisation} * {self.model.eta0}**2"
-            )
+        coupling.check_step(model.eta0)
 
     # ---- a round ----------------------------------------------------------------------
 
@@ -288,19 +305,56 @@ class Agent:
             raise ValueError(
                 f"agent {self.name!r} is in round {self.round}: it cannot close round {round}"
             )
-        record = RoundRecord(self.name, round)
-        if self._batch is not None:
-            heard = self._heard(answers)
-            self._learn(record, heard)
-            record.messages = len(self.neighbours) + len(heard)
-            record.bytes = len(self.neighbours) * _size(self._batch[0])
-            record.bytes += sum(_answer_size(answer) for _, answer in heard)
-        record.order = self.model.model_order_
-        if self.coupling.kind == "proximity":
-            record.multipliers = dict(zip(self.neighbours, self.multipliers.tolist(), strict=True))
-        self._batch, self._last = None, record
-        self.round += 1
+        before = self._snapshot()
+        try:
+            record = RoundRecord(self.name, round)
+            if self._batch is not None:
+                heard = self._heard(answers)
+                self._learn(record, heard)
+                record.messages = len(self.neighbours) + len(heard)
+                record.bytes = len(self.neighbours) * _size(self._batch[0])
+                record.bytes += sum(_answer_size(answer) for _, answer in heard)
+            record.order = self.model.model_order_
+            if self.coupling.kind == "proximity":
+                multipliers = self.multipliers.tolist()
+                record.multipliers = dict(zip(self.neighbours, multipliers, strict=True))
+            self._batch, self._last, self._before = None, record, before
+            self.round += 1
+        except BaseException:
+            self._revert(before)
+            raise
         return record.copy()
+
+    def abandon_round(self, round: int) -> None:
+        """Be as before this round: it is to be tried again, with other samples perhaps.
+
+        Samples are dropped if the round is open, and what was learned is undone if it was the
+        last to be closed. A second call changes nothing, nor does one for a round to come.
+        """
+        if round == self.round - 1 and self._before is not None:
+            self._revert(self._before)
+        elif round < self.round:
+            raise ValueError(
+                f"agent {self.name!r} is in round {self.round}: it cannot go back to round {round}"
+            )
+        if round == self.round:
+            self._batch = self._before = None
+            self._given = {j: given for j, given in self._given.items() if given.round != round}
+
+    def _snapshot(self) -> dict[str, Any]:
+        """All that closing a round changes. A step changes the state's arrays in place."""
+        model = dict(vars(self.model))
+        if self._batch is not None:
+            model["_state"] = type(model["_state"])(*(np.array(part) for part in model["_state"]))
+        return {
+            "model": model, "multipliers": self.multipliers.copy(), "round": self.round,
+            "_batch": self._batch, "_last": self._last, "_before": None,
+        }  # fmt: skip
+
+    def _revert(self, before: Mapping[str, Any]) -> None:
+        vars(self.model).clear()
+        vars(self.model).update(before["model"])
+        vars(self).update({name: part for name, part in before.items() if name != "model"})
 
     def _heard(self, answers: Mapping[Name, Message | None]) -> list[tuple[int, Message]]:
         """The answers that came, each with its neighbour's place, in the neighbours' order."""
@@ -314,6 +368,11 @@ class Agent:
             answer = answers.get(name)
             if answer is None:
                 continue
+            if (answer.sender, answer.receiver, answer.round) != (name, self.name, self.round):
+                raise ValueError(
+                    f"agent {self.name!r}, round {self.round}: given as the answer of {name!r} was "
+                    f"one of {answer.sender!r} to {answer.receiver!r} in round {answer.round}"
+                )
             if np.shape(answer.values) != expected:
                 raise ValueError(
                     f"agent {self.name!r}: the answer of {name!r} has shape "
@@ -321,6 +380,11 @@ class Agent:
                 )
             if not np.isfinite(answer.values).all():
                 raise ValueError(f"agent {self.name!r}: the answer of {name!r} is not finite")
+            lesson = answer.lesson
+            if lesson is not None and not (
+                np.isfinite(lesson.values).all() and 0.0 <= lesson.strength < np.inf
+            ):
+                raise ValueError(f"agent {self.name!r}: the lesson of {name!r} is not finite")
             heard.append((place, answer))
         return heard
 
@@ -456,13 +520,7 @@ class Agent:
         missing = [name for name in self.neighbours if name not in given]
         if missing:
             raise ValueError(f"agent {self.name!r}: no {what} for its neighbour {missing[0]!r}")
-        numbers = np.array([given[name] for name in self.neighbours], dtype=np.float64)
-        if not (np.isfinite(numbers) & (numbers >= 0.0)).all():
-            raise ValueError(
-                f"agent {self.name!r}: every {what} must be a finite number >= 0, got "
-                f"{numbers.tolist()}"
-            )
-        return numbers
+        return np.array([given[name] for name in self.neighbours], dtype=np.float64)
 
     # ---- what it knows ----------------------------------------------------------------
 
@@ -501,8 +559,11 @@ class Agent:
         agent.model = rebuild(header["model"], arrays, "model_")
         agent.multipliers = np.array(arrays["multipliers"], dtype=np.float64)
         numbers = agent.multipliers
-        if numbers.shape != (len(agent.neighbours),) or not (numbers >= 0.0).all():
-            raise ValueError("the multipliers are not non-negative numbers, one per neighbour")
+        if (
+            numbers.shape != (len(agent.neighbours),)
+            or not ((numbers >= 0.0) & np.isfinite(numbers)).all()
+        ):
+            raise ValueError("the multipliers are not finite numbers >= 0, one per neighbour")
         agent.round = int(header["round"])
         agent._last = None
         if header["last"] is not None:

@@ -153,7 +153,8 @@ class _Network(Saved):
     def partial_fit_round(self, batches: Any) -> Self:
         """One round: every agent with samples learns one mini-batch, coupled to its neighbours.
 
-        All or nothing: if any agent's samples are refused, no agent has changed.
+        All or nothing: if any agent's samples are refused, or its step would overflow, no agent
+        has changed.
 
         Parameters
         ----------
@@ -174,7 +175,7 @@ class _Network(Saved):
             self._start(self._first_agents(given))
         try:
             records = self._engine.round(self.round_, given)
-        except Exception:
+        except BaseException:
             self._started = not new  # the classes and the width were those of this round
             raise
         self.round_ += 1
@@ -480,9 +481,9 @@ class ConsensusNetwork(_Network):
     another at the same time: what two of them differ by is multiplied by
     1 - 2 eta c degree k(x, x) - eta l'' k(x, x) - eta alpha. So the survey's step,
     ``coupling="explicit"``, needs eta0 (2 c degree k(x, x) + L k(x, x) + alpha) < 2 (with
-    ``two_way`` 4 c), where L bounds l'', and is refused beyond. ``"normalised"`` divides the pull by
-    1 + 2 eta c degree k(x, x): f_i(x) moves a share below 1/2 of its way to its neighbours' mean,
-    and any c is stable where eta0 (L k(x, x) + alpha) <= 1. It is (17) with an effective penalty
+    ``two_way`` 4 c), where L bounds l'', and is refused beyond. ``"normalised"`` divides the pull
+    by 1 + 2 eta c degree k(x, x): f_i(x) moves a share below 1/2 of its way to its neighbours'
+    mean, and any c is stable where eta0 (L k(x, x) + alpha) <= 1. It is (17) with the penalty
     c / (1 + 2 eta c degree k(x, x)), which larger c bring up to 1 / (2 eta degree k(x, x)).
 
     With penalty 0 agents are POLK: bit for bit where a round has two samples or more, up to
