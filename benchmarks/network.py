@@ -175,7 +175,7 @@ def _penalties() -> Iterator[tuple[Any, ...]]:
     common = {**COMMON, "epsilon": 0.03, "eta0": 0.5}
     for coupling, strengths in (
         ("normalised", (0.0, 0.03, 0.1, 0.3, 1.0, 10.0)),
-        ("explicit", (0.03, 0.1, 0.2)),  # up to what eta0 c degree <= 1 allows
+        ("explicit", (0.03, 0.1, 0.2)),  # up to what eta0 (2 c degree + 1/2) < 2 allows
     ):
         for strength in strengths:
             runs = []

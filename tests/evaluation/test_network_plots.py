@@ -1,5 +1,7 @@
 """Pictures of networks."""
 
+import sys
+
 import matplotlib as mpl
 import networkx as nx
 import numpy as np
@@ -67,3 +69,25 @@ def test_agents_beside_the_network(networks):
     assert titles == ["agent 2", "agent 0", "the network's mean"]
     images = [ax.images[0].get_array() for ax in figure.axes]
     assert any((images[0] != image).any() for image in images[1:])
+
+
+def test_pictures_that_cannot_be(networks, monkeypatch):
+    network, _, X, y = networks
+    with pytest.raises(ValueError, match="agents is empty"):
+        plot_agent_surfaces(network, X, y, [])
+    numbers = ConsensusNetwork(nx.path_graph(2), loss="squared_error", gamma=1.0)
+    numbers.run((X, y.astype(float)), batch=10)
+    with pytest.raises(ValueError, match="this network learns numbers"):
+        plot_agent_surfaces(numbers, X, y)
+    monkeypatch.setitem(sys.modules, "networkx", None)
+    with pytest.raises(ImportError, match=r"kernelstream\[network\]"):
+        plot_network(network, {})
+
+
+def test_the_course_of_an_agent_without_neighbours(networks):
+    _, _, X, y = networks
+    alone = nx.Graph()
+    alone.add_node("only")
+    network = ConsensusNetwork(alone, gamma=0.8, random_state=0).run((X, y), batch=10)
+    figure = plot_network_trace(network)  # without a warning of an empty legend
+    assert figure.axes[1].get_legend() is None

@@ -64,11 +64,11 @@ def network(
                         terms.append((x, np.zeros(outputs), s * (f - said[j, j][r])))
             pulled = sum(strength(i, j) for j in heard)
             if two_way:
-                pulled += sum(
-                    strength(j, i) * len(X) / len(batches[j][0]) for j in heard if j in batches
-                )
+                pulled += sum(strength(j, i) for j in heard if j in batches)
             rate = eta * pulled * max(kernel(x, x) for x, *_ in terms)
-            limit = 1.0 + rate if normalised else max(1.0, rate)
+            # Half the way at most: the neighbours come towards it. Penalties are printed.
+            cut = 1.0 if tolerance is None else max(1.0, 2.0 * rate)
+            limit = 1.0 + 2.0 * rate if normalised else cut
             steps[i] = [
                 (x, -eta / len(X) * (slope + towards / limit)) for x, slope, towards in terms
             ]

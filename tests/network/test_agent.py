@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -112,6 +113,13 @@ def test_answers_that_make_no_sense_are_refused():
         object.__setattr__(bad, "values", change)
         with pytest.raises(ValueError, match=message):
             agents["a"].close_round(2, {"b": bad})
+    for field, value in (("sender", "z"), ("receiver", "z"), ("round", 1)):
+        with pytest.raises(ValueError, match="given as the answer of 'b' was one of"):
+            agents["a"].close_round(2, {"b": replace(good, **{field: value})})
+    for change in ({"strength": np.inf}, {"values": np.full((3, 3), np.nan)}):
+        bad = replace(good, lesson=replace(good.lesson, **change))
+        with pytest.raises(ValueError, match="lesson of 'b' is not finite"):
+            agents["a"].close_round(2, {"b": bad})
     with pytest.raises(ValueError, match="no neighbour 'z'"):
         agents["a"].close_round(2, {"z": good})
     assert agents["a"].fingerprint() == before
@@ -166,6 +174,8 @@ def test_a_state_of_parts_that_do_not_fit():
         Agent.restore(header, {**arrays, "multipliers": np.array([-1.0])})
     with pytest.raises(ValueError, match="multipliers"):
         Agent.restore(header, {**arrays, "multipliers": np.zeros(3)})
+    with pytest.raises(ValueError, match="multipliers"):
+        Agent.restore(header, {**arrays, "multipliers": np.array([np.inf])})
 
 
 def test_bad_samples_change_nothing_and_name_the_agent():
@@ -204,9 +214,7 @@ def test_settings_that_cannot_be():
     for settings, coupling, error, message in (
         ({"batch_size": 3}, consensus, ValueError, "batch_size cannot be set"),
         ({"eta0": 1.0, "alpha": 2.0}, consensus, ValueError, "eta0"),
-        ({}, Coupling("consensus", penalty=-1.0), ValueError, "penalty must be"),
         ({}, Coupling("consensus", penalty={"z": 1.0}), ValueError, "no penalty .* 'b'"),
-        ({}, Coupling("proximity", tolerance=np.nan), ValueError, "tolerance must be"),
         (
             {"eta0": 2.0},
             Coupling("proximity", dual_regularisation=0.25),
@@ -215,13 +223,22 @@ def test_settings_that_cannot_be():
         ),
         (
             {"eta0": 1.0},
-            Coupling("consensus", penalty=1.1, normalised=False),
+            Coupling("consensus", penalty=0.75, normalised=False),  # 2 * 0.75 + 1/2 of the loss
             ValueError,
-            r"= 1.1 is above 1.*coupling='normalised'",
+            r"= 2 is not below 2.*coupling='normalised'",
         ),
     ):
         with pytest.raises(error, match=message):
             pair(coupling, **settings)
+    for given, message in (
+        ({"penalty": -1.0}, "penalty must be"),
+        ({"penalty": {"b": np.inf}}, "penalty must be"),
+        ({"tolerance": np.nan}, "tolerance must be"),
+        ({"dual_regularisation": -1.0}, "dual_regularisation must be a finite number >= 0"),
+        ({"dual_regularisation": np.nan}, "dual_regularisation must be a finite number >= 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Coupling("proximity", **given)
     with pytest.raises(ValueError, match="at least two classes"):
         Agent("a", {"loss": "hinge"}, [], consensus, features=2)
 
@@ -249,3 +266,65 @@ def test_the_watch_over_the_factor_goes_on():
         assert agent.model.residual_ < 1e-6
         assert agent.model.model_order_ <= 40
         assert agent.model.nbytes_ < 8 * 200 * (2 + 3 + 4 + 200)
+
+
+def test_an_abandoned_round_is_as_if_it_had_never_been():
+    agents, reference = after(5), after(5)
+    before = {name: agent.fingerprint() for name, agent in agents.items()}
+    _, answers = one_round(agents, 5)
+    agents["a"].close_round(5, answers["a"])  # b has opened it only
+    assert agents["a"].fingerprint() != before["a"]
+    for _ in range(2):  # again changes nothing
+        for agent in agents.values():
+            agent.abandon_round(5)
+            agent.abandon_round(6)
+        assert {name: agent.fingerprint() for name, agent in agents.items()} == before
+    assert agents["b"].close_round(5, {}).samples == 0  # no samples of the round are left
+    agents["b"].abandon_round(5)
+    with pytest.raises(ValueError, match="cannot go back to round 3"):
+        agents["a"].abandon_round(3)
+    with pytest.raises(ValueError, match="cannot go back to round 4"):
+        Agent.restore(*agents["a"].state()).abandon_round(4)  # what was before is not saved
+    for group in (agents, reference):
+        for number in (5, 6):
+            _, answers = one_round(group, number)
+            for name, agent in group.items():
+                agent.close_round(number, answers[name])
+    for name, agent in agents.items():
+        assert agent.fingerprint() == reference[name].fingerprint()
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_an_error_in_one_agent_leaves_all_as_they_were(error, monkeypatch):
+    engine, reference = LocalEngine(), LocalEngine()
+    for one in (engine, reference):
+        one.start(pair())
+        for number in range(4):
+            one.round(number, batches(number))
+    before = {name: agent.fingerprint() for name, agent in engine.agents().items()}
+    learn = Agent._error
+
+    def failing(agent, f, targets):  # b's points and weights have moved by then
+        if agent.name == "b":
+            raise error
+        return learn(agent, f, targets)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Agent, "_error", failing)
+        with pytest.raises(error):
+            engine.round(4, batches(99))
+    assert {name: agent.fingerprint() for name, agent in engine.agents().items()} == before
+    for one in (engine, reference):
+        one.round(4, {"a": batches(4)["a"]})  # b has no samples, not those of the first try
+    for name, agent in engine.agents().items():
+        assert agent.fingerprint() == reference.agents()[name].fingerprint()
+
+
+def test_a_round_that_is_refused_after_it_was_closed_stays_closed():
+    engine = LocalEngine()
+    engine.start(pair())
+    engine.round(0, batches(0))
+    before = {name: agent.fingerprint() for name, agent in engine.agents().items()}
+    with pytest.raises(ValueError, match="NaN"):
+        engine.round(0, {"a": (np.full((1, 2), np.nan), ["x"])})
+    assert {name: agent.fingerprint() for name, agent in engine.agents().items()} == before

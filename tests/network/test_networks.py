@@ -8,7 +8,14 @@ import pytest
 from scipy.sparse import csr_array
 
 import kernelstream
-from kernelstream import ModelFileError, POLKClassifier, POLKRegressor, make_multidist, merge
+from kernelstream import (
+    DivergenceError,
+    ModelFileError,
+    POLKClassifier,
+    POLKRegressor,
+    make_multidist,
+    merge,
+)
 from kernelstream.network import ConsensusNetwork, LocalEngine, ProximityNetwork
 from kernelstream.network import _trace as trace_module
 
@@ -63,6 +70,41 @@ def test_coupling_matters_and_brings_agents_together():
     apart, coupled, tied = (t["disagreement"].iloc[-20:].mean() for t in (alone, together, near))
     assert coupled < apart / 3
     assert tied < apart / 3
+
+
+@pytest.mark.parametrize("two_way", [False, True])
+@pytest.mark.parametrize("graph", [nx.path_graph(2), nx.star_graph(3), nx.cycle_graph(4)])
+def test_no_penalty_makes_agents_overshoot(graph, two_way):
+    random = np.random.default_rng(0)
+    X = random.uniform(-2.0, 2.0, (len(graph), 150, 1))
+    y = np.sin(2.0 * X[:, :, 0]) + 0.1 * random.normal(size=X.shape[:2])
+    said = {}
+    for penalty in (0.0, 10.0, 1e6, 1e12, 1e308):
+        network = ConsensusNetwork(
+            graph, penalty=penalty, two_way=two_way, loss="squared_error", gamma=0.1, eta0=0.5,
+            random_state=0,
+        ).run(list(zip(X, y, strict=True)))  # fmt: skip
+        said[penalty] = network.decision_function(X[0], agent=0)
+        assert np.abs(said[penalty]).max() < 3.0
+    # No penalty is so large that the coupling is gone.
+    np.testing.assert_allclose(said[1e308], said[1e12], rtol=1e-6, atol=1e-6)
+    assert np.abs(said[1e308] - said[0.0]).max() > 1e-3
+
+
+def test_explicit_penalties_leave_room_for_the_loss():
+    x = np.zeros((1, 1))
+    common = {"loss": "squared_error", "gamma": 1.0, "alpha": 0.0, "eta0": 1.0, "epsilon": 0.0}
+    for penalty, good in ((0.49, True), (0.51, False), (1e308, False)):
+        network = ConsensusNetwork(
+            nx.path_graph(2), penalty=penalty, coupling="explicit", random_state=0, **common
+        )
+        if good:
+            for _ in range(300):
+                network.partial_fit_round({0: (x, [1.0]), 1: (x, [-1.0])})
+            assert np.abs(network.decision_function(x, agent=0)).max() < 3.0
+        else:
+            with pytest.raises(ValueError, match="is not below 2: neighbours would overshoot"):
+                network.partial_fit_round({0: (x, [1.0]), 1: (x, [-1.0])})
 
 
 def test_without_penalty_agents_are_alone():
@@ -142,6 +184,44 @@ def test_a_bad_sample_anywhere_changes_nothing_everywhere(make):
         assert network.round_ == reference.round_
     assert prints(network) == prints(reference)
     assert network.trace_.equals(reference.trace_)
+
+
+def test_a_step_that_would_overflow_changes_nothing_anywhere(tmp_path):
+    x = np.ones((2, 1))
+    good = [(x, [1.0, 1.0]), (x, [1.0, 1.0]), None]
+    network, reference = (
+        ConsensusNetwork(
+            nx.path_graph(3), penalty=0.5, loss="squared_error", gamma=1.0, eta0=0.5, random_state=0
+        )
+        for _ in range(2)
+    )
+    for learner in (network, reference):
+        learner.partial_fit_round(good)
+    before = prints(network)
+    with pytest.raises(DivergenceError, match="agent 2"):
+        network.partial_fit_round([*good[:2], (x, [1e80, 1e80])])
+    assert prints(network) == before
+    network.save(tmp_path / "network.ks")
+    assert prints(kernelstream.load(tmp_path / "network.ks")) == before
+    for learner in (network, reference):
+        learner.partial_fit_round([(2.0 * x, [0.0, 1.0]), None, None])
+    assert prints(network) == prints(reference)
+    assert network.trace_.equals(reference.trace_)
+
+
+def test_a_retry_learns_nothing_of_the_refused_round():
+    X, y = stream()
+    bad = np.full((5, 2), np.nan)
+    for two_way in (False, True):
+        network, reference = (consensus(classes=range(5), two_way=two_way) for _ in range(2))
+        for learner in (network, reference):
+            learner.partial_fit_round([(X[:5], y[:5])] * 4)
+        with pytest.raises(ValueError, match="agent 3: "):
+            network.partial_fit_round({0: (X[5:10], y[5:10]), 3: (bad, y[:5])})
+        for learner in (network, reference):
+            learner.partial_fit_round({1: (X[10:15], y[10:15])})
+        assert prints(network) == prints(reference)
+        assert network.trace_["samples"].tolist() == [20.0, 25.0]
 
 
 def test_streams_of_unequal_length():
@@ -251,6 +331,90 @@ def test_a_saved_network_goes_on_as_if_never_stopped(make, tmp_path):
     assert type(network).load(tmp_path / "network.ks").fingerprint() != network.fingerprint()
 
 
+@pytest.mark.parametrize("make", NETWORKS)
+def test_a_loaded_network_has_its_parameters(make, tmp_path):
+    X, y = stream(80)
+    name = "penalty" if make is consensus else "tolerance"
+    for given in (0.25, {(0, 1): 0.5, (1, 2): 0.0, (2, 3): 0.25, (3, 0): 1.0}):
+        make(**{name: given}).run((X, y), batch=5).save(tmp_path / "network.ks")
+        loaded = kernelstream.load(tmp_path / "network.ks")
+        found = getattr(loaded, name)
+        if isinstance(given, dict):
+            assert found == {**given, **{edge[::-1]: value for edge, value in given.items()}}
+        else:
+            assert found == given
+        for agent, held in loaded.agents_.items():
+            coupling = loaded._coupling_of(agent)
+            assert getattr(coupling, name) == getattr(held.coupling, name)
+            assert coupling.dual_regularisation == held.coupling.dual_regularisation
+
+
+def test_a_row_that_is_not_complete_is_saved(monkeypatch, tmp_path):
+    monkeypatch.setattr(trace_module, "MOST_ROWS", 2)
+    X, y = stream(400)
+    network = consensus(classes=range(5))
+    for first in range(0, 400, 20):
+        network.run((X[first : first + 20], y[first : first + 20]), batch=5)
+        network.save(tmp_path / "network.ks")
+        loaded = kernelstream.load(tmp_path / "network.ks")
+        assert loaded.trace_.equals(network.trace_)
+        assert loaded.fingerprint() == network.fingerprint()
+        network = loaded
+    assert network.trace_.equals(consensus(classes=range(5)).run((X, y), batch=5).trace_)
+
+
+def test_names_in_the_trace_do_not_collide():
+    X, y = stream()
+    names = ["1", 1, "1 '1'", "1 1"]
+    network = proximity(nx.relabel_nodes(nx.complete_graph(4), dict(enumerate(names))))
+    columns = network.run((X, y), batch=5).trace_columns()
+    assert sum(name.startswith("points ") for name in columns) == 4
+    assert sum(name.startswith("multiplier ") for name in columns) == 12
+    for name, agent in network.agents_.items():
+        assert columns[f"points {name!r}"][-1] == agent.model.model_order_
+
+
+class Dying(LocalEngine):
+    """Agent 3 is given up in round 2."""
+
+    def round(self, round, batches):
+        if round == 2:
+            self.dead[3] = round
+        return super().round(round, batches)
+
+
+@pytest.mark.parametrize("make", NETWORKS)
+def test_a_network_with_a_dead_agent_is_saved_and_goes_on(make, tmp_path):
+    X, y = stream()
+    network = make(engine=Dying(), two_way=True).run((X[:120], y[:120]), batch=5)
+    assert [agent.round for agent in network.agents_.values()] == [6, 6, 6, 2]
+    network.save(tmp_path / "network.ks")
+    loaded = kernelstream.load(tmp_path / "network.ks")
+    for learner in (network, loaded):
+        learner.run((X[120:], y[120:]), batch=5)
+    assert [agent.round for agent in loaded.agents_.values()] == [12, 12, 12, 2]
+    assert prints(loaded) == prints(network)
+    assert loaded.trace_.equals(network.trace_)
+    np.testing.assert_array_equal(loaded.predict(X), network.predict(X))
+    loaded.save(tmp_path / "network.ks")
+    header, arrays = network._document()
+    for change in ({"dead": []}, {"dead": [0]}, {"round": 13}):
+        kernelstream.storage.write(
+            tmp_path / "bad.ks", type(network).__name__, {**header, **change}, arrays
+        )
+        with pytest.raises(ModelFileError):
+            kernelstream.load(tmp_path / "bad.ks")
+
+
+def test_rounds_that_are_half_done_are_not_saved(tmp_path):
+    X, y = stream()
+    engine = LocalEngine()
+    network = consensus(engine=engine).run((X, y), batch=5)
+    engine._agents[2].close_round(12, {})
+    with pytest.raises(RuntimeError, match="agent 2 is in round 13, the network in 12"):
+        network.save(tmp_path / "network.ks")
+
+
 def test_files_that_make_no_sense(tmp_path):
     X, y = stream()
     network = consensus().run((X[:40], y[:40]), batch=5)
@@ -309,8 +473,31 @@ def test_penalties_by_edge():
     ):
         with pytest.raises(ValueError, match=message):
             consensus(graph, penalty=penalty)
-    with pytest.raises(ValueError, match="every penalty must be a finite number >= 0"):
-        consensus(graph, penalty=-1.0).run((X, y))
+    for penalty in (-1.0, np.inf, np.nan):
+        with pytest.raises(ValueError, match="edge 0 - 1 must be a finite number >= 0"):
+            consensus(graph, penalty=penalty)
+
+
+def test_the_graph_is_the_networks_own():
+    X, y = stream()
+    graph = nx.cycle_graph(4)
+    network = consensus(graph)
+    graph.remove_edge(0, 1)
+    graph.add_edge(1, 9)
+    network.run((X, y), batch=5)
+    assert prints(network) == prints(consensus().run((X, y), batch=5))
+    assert 9 not in network.graph
+
+
+def test_a_run_that_was_refused_fixes_no_classes():
+    X, y = stream()
+    network = consensus()
+    bad = np.full((5, 2), np.nan)
+    with pytest.raises(ValueError, match="agent 1: "):
+        network.run([(X[:5], [7, 8, 9, 7, 8]), (bad, y[:5])] * 2, batch=5)
+    network.run((X, y), batch=5)
+    assert network.classes_.tolist() == [0, 1, 2, 3, 4]
+    assert prints(network) == prints(consensus().run((X, y), batch=5))
 
 
 def test_graphs_that_cannot_be():
@@ -349,11 +536,23 @@ def test_arguments_that_cannot_be():
         ({"batch_size": 4}, TypeError, "'batch_size' is not a parameter"),
         ({"agent_settings": {9: {}}}, ValueError, "names 9, which is not in the graph"),
         ({"agent_settings": {1: {"loss": "hinge"}}}, ValueError, "same for all agents"),
+        ({"eta0": -1.0}, ValueError, "agent 0: .*eta0"),
+        ({"agent_settings": {1: {"eta0": 1.0, "alpha": 2.0}}}, ValueError, "agent 1: .*eta0"),
     ):
         with pytest.raises(error, match=message):
             consensus(**parameters)
+    for parameters, message in (
+        ({"tolerance": -1.0}, "tolerance of the edge .* must be a finite number >= 0"),
+        ({"dual_regularisation": -0.1}, "dual_regularisation must be a finite number >= 0"),
+        ({"dual_regularisation": "much"}, "dual_regularisation must be a number"),
+        ({"dual_regularisation": 0.3, "eta0": 2.0}, "agent 0: .*eta0\\*\\*2 must be below 1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            proximity(**parameters)
     network = consensus()
     for streams, message in (
+        ({0: (3.0, 1)}, r"agent 0: X must be 2-D, got shape \(\)"),
+        ({0: (X[:1], 1)}, "agent 0: y must have an entry per sample, got 1"),
         ({7: (X, y)}, r"names the agent 7, which is not in the graph \(0, 1, 2, 3\)"),
         ([(X, y)], "list of 4 .* got 1 of them"),
         ({0: X}, "agent 0: expected \\(X, y\\)"),
@@ -373,7 +572,7 @@ def test_arguments_that_cannot_be():
         network.model("q")
     with pytest.raises(ValueError, match="no agent 'q'"):
         network.predict(X, agent="q")
-    with pytest.raises(ValueError, match="= 2 is above 1"):
+    with pytest.raises(ValueError, match="is not below 2"):
         consensus(coupling="explicit", penalty=1.0).run((X, y))
 
 
@@ -393,6 +592,29 @@ def test_an_engine_of_ones_own_and_its_end():
         network.run((X, y), batch=5)
         assert set(engine.agents()) == {0, 1, 2, 3}
     assert engine.agents() == {}
+    for call in (
+        lambda: network.run((X, y)),
+        lambda: network.partial_fit_round({0: (X, y)}),
+        lambda: network.predict(X),
+    ):
+        with pytest.raises(RuntimeError, match="was closed, its agents are gone"):
+            call()
+
+
+def test_an_iterator_may_pause():
+    X, y = stream(60)
+    parts = [(X[:5], y[:5]), None, None, (X[5:10], y[5:10])]
+    network = consensus(classes=range(5)).run({0: iter(parts), 1: iter(parts[::-1])})
+    assert network.trace_["samples"].tolist() == [10.0, 20.0]
+    other = consensus(classes=range(5)).run({0: iter(parts), 1: iter(parts[:1] * 4)})
+    assert other.trace_["samples"].tolist() == [10.0, 15.0, 20.0, 30.0]
+
+
+def test_errors_are_of_one_target_per_sample():
+    X, y = stream(60)
+    network = consensus().run((X, y), batch=5)
+    with pytest.raises(ValueError, match=r"shape \(60,\), got \(60, 1\)"):
+        network.errors(X, y[:, None])
 
 
 def test_without_networkx_the_error_says_what_to_install(monkeypatch):

@@ -61,8 +61,12 @@ def plot_network(
     plt = _import_pyplot()
     graph = network.graph
     if positions is None:
-        import networkx
-
+        try:
+            import networkx
+        except ImportError as error:
+            raise ImportError(
+                "without positions networkx places the agents: pip install 'kernelstream[network]'"
+            ) from error
         positions = networkx.spring_layout(graph, seed=0)
     places = {name: np.asarray(positions[name], dtype=float) for name in graph.nodes}
     if ax is None:
@@ -116,7 +120,8 @@ def plot_network_trace(network: Any, path: str | os.PathLike[str] | None = None)
         axes[1].plot(rounds, violation, color=INK, linewidth=1.3, label="violation, mean so far")
     axes[1].set_yscale("log")
     axes[1].set_ylabel("|f_i - f_j|²")
-    axes[1].legend(frameon=False, fontsize=9)
+    if axes[1].get_legend_handles_labels()[0]:  # agents without neighbours disagree with nobody
+        axes[1].legend(frameon=False, fontsize=9)
     agents = [name for name in columns if name.startswith("points ")]
     for name in multipliers or agents:
         axes[2].plot(rounds, columns[name], color=PALETTE[2], linewidth=0.8, alpha=0.6)
@@ -150,7 +155,13 @@ def plot_agent_surfaces(
         Grid points along the longer axis.
     """
     plt = _import_pyplot()
+    if network.loss.for_regression:
+        raise ValueError(
+            "plot_agent_surfaces draws the decisions of classifiers; this network learns numbers"
+        )
     chosen = list(network.graph.nodes)[:2] if agents is None else list(agents)
+    if not chosen:
+        raise ValueError("agents is empty: name at least one, or leave it out")
     figure, axes = plt.subplots(
         1, len(chosen) + 1, figsize=(4.3 * (len(chosen) + 1), 4.0), layout="constrained"
     )

@@ -46,8 +46,10 @@ class Coupling:
     dual_regularisation : float
         delta of (20).
     normalised : bool
-        Divide the pull by 1 + eta pull k(x, x): no strength makes the step overshoot. Otherwise
-        a pull beyond 1 / (eta k(x, x)) is cut there, and a penalty that means one is refused.
+        Divide the pull by 1 + 2 eta pull k(x, x): f(x) moves less than half its way to what the
+        neighbours say, whatever the strength. Otherwise a penalty that could make neighbours
+        overshoot one another is refused, and a pull that comes to do so later (of a multiplier,
+        or with a kernel whose k(x, x) has no bound) is cut at half the way.
     two_way : bool
         Also learn at the neighbours' samples: the other half of the penalty's gradient, which
         (17) leaves out.
@@ -59,6 +61,23 @@ class Coupling:
     dual_regularisation: float = 0.0
     normalised: bool = True
     two_way: bool = False
+
+    def __post_init__(self) -> None:
+        delta = self.dual_regularisation
+        if not 0.0 <= delta < np.inf:
+            raise ValueError(f"dual_regularisation must be a finite number >= 0, got {delta}")
+        for what, given in (("penalty", self.penalty), ("tolerance", self.tolerance)):
+            numbers = list(given.values()) if isinstance(given, Mapping) else [given]
+            if not all(0.0 <= number < np.inf for number in numbers):
+                raise ValueError(f"every {what} must be a finite number >= 0, got {numbers}")
+
+    def check_step(self, eta0: float) -> None:
+        """Refuse steps with which (20) could make multipliers negative."""
+        if not self.dual_regularisation * eta0**2 < 1.0:
+            raise ValueError(
+                f"dual_regularisation * eta0**2 must be below 1 for multipliers to stay "
+                f"non-negative, got {self.dual_regularisation} * {eta0}**2"
+            )
 
 
 @dataclass(frozen=True)
@@ -189,34 +208,38 @@ class Agent:
         self._last: RoundRecord | None = None
         self._prepare()
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_before": None}  # copies do not undo what they have not done
+
     def _prepare(self) -> None:
         """What follows from the rest, and what belongs to an open round."""
         self._penalties = self._per_neighbour("penalty", self.coupling.penalty)
         self._tolerances = self._per_neighbour("tolerance", self.coupling.tolerance)
         self._batch: tuple[Rows, NDArray[np.float64], Any] | None = None
         self._given: dict[Name, Message] = {}
+        self._before: dict[str, Any] | None = None  # what abandon_round goes back to
         model = self.model
         most = np.iinfo(np.int32).max if model.max_points is None else model.max_points
         self._settings = model._settings(model._outputs, most)
         kernel, coupling = model.kernel_, self.coupling
-        if coupling.kind == "consensus" and not coupling.normalised and kernel.isotropic:
+        self._bounded = coupling.kind == "consensus" and kernel.isotropic
+        if self._bounded and not coupling.normalised:
             # With two_way every edge pulls at both its agents' samples.
-            total = self._penalties.sum() * (2.0 if coupling.two_way else 1.0)
-            rate = model.eta0 * total * self_value(kernel.program, 0.0)
-            if not rate <= 1.0:
-                # Alone, a step of (17) moves f(x) by `rate` of its way to the neighbours' mean
-                # and would do below 2. They move towards it in the same round: together it is
-                # the largest eigenvalue of the graph's Laplacian, up to twice the degree.
+            total = sum(self._penalties.tolist()) * (2.0 if coupling.two_way else 1.0)
+            own = self_value(kernel.program, 0.0)
+            pull, slope = model.eta0 * total * own, model.eta0 * _curvature(model) * own
+            # Two agents at one x, each `pull` of its way to the other: their difference is
+            # multiplied by 1 - 2 pull - slope - eta0 alpha, to be kept above -1. More neighbours
+            # are no worse: the eigenvalues of I - D^-1 A, which 2 bounds, take the place of 2.
+            spent = 2.0 * pull + slope + model.eta0 * model.alpha
+            if not spent < 2.0:
                 raise ValueError(
-                    f"agent {self.name!r}: eta0 * penalty * degree * k(x, x) = {rate:.3g} is above "
-                    "1: neighbours would overshoot one another. Choose a smaller penalty or eta0, "
-                    "or coupling='normalised', which is stable for any penalty"
+                    f"agent {self.name!r}: eta0 * (2 * penalty * degree * k(x, x) + curvature of "
+                    f"the loss * k(x, x) + alpha) = {spent:.3g} is not below 2: neighbours would "
+                    "overshoot one another. Choose a smaller penalty or eta0, or "
+                    "coupling='normalised', which limits the pull of any penalty"
                 )
-        if not self.coupling.dual_regularisation * self.model.eta0**2 < 1.0:
-            raise ValueError(
-                f"dual_regularisation * eta0**2 must be below 1 for multipliers to stay "
-                f"non-negative, got {self.coupling.dual_regularisation} * {self.model.eta0}**2"
-            )
+        coupling.check_step(model.eta0)
 
     # ---- a round ----------------------------------------------------------------------
 
@@ -282,19 +305,56 @@ class Agent:
             raise ValueError(
                 f"agent {self.name!r} is in round {self.round}: it cannot close round {round}"
             )
-        record = RoundRecord(self.name, round)
-        if self._batch is not None:
-            heard = self._heard(answers)
-            self._learn(record, heard)
-            record.messages = len(self.neighbours) + len(heard)
-            record.bytes = len(self.neighbours) * _size(self._batch[0])
-            record.bytes += sum(_answer_size(answer) for _, answer in heard)
-        record.order = self.model.model_order_
-        if self.coupling.kind == "proximity":
-            record.multipliers = dict(zip(self.neighbours, self.multipliers.tolist(), strict=True))
-        self._batch, self._last = None, record
-        self.round += 1
+        before = self._snapshot()
+        try:
+            record = RoundRecord(self.name, round)
+            if self._batch is not None:
+                heard = self._heard(answers)
+                self._learn(record, heard)
+                record.messages = len(self.neighbours) + len(heard)
+                record.bytes = len(self.neighbours) * _size(self._batch[0])
+                record.bytes += sum(_answer_size(answer) for _, answer in heard)
+            record.order = self.model.model_order_
+            if self.coupling.kind == "proximity":
+                multipliers = self.multipliers.tolist()
+                record.multipliers = dict(zip(self.neighbours, multipliers, strict=True))
+            self._batch, self._last, self._before = None, record, before
+            self.round += 1
+        except BaseException:
+            self._revert(before)
+            raise
         return record.copy()
+
+    def abandon_round(self, round: int) -> None:
+        """Be as before this round: it is to be tried again, with other samples perhaps.
+
+        Samples are dropped if the round is open, and what was learned is undone if it was the
+        last to be closed. A second call changes nothing, nor does one for a round to come.
+        """
+        if round == self.round - 1 and self._before is not None:
+            self._revert(self._before)
+        elif round < self.round:
+            raise ValueError(
+                f"agent {self.name!r} is in round {self.round}: it cannot go back to round {round}"
+            )
+        if round == self.round:
+            self._batch = self._before = None
+            self._given = {j: given for j, given in self._given.items() if given.round != round}
+
+    def _snapshot(self) -> dict[str, Any]:
+        """All that closing a round changes. A step changes the state's arrays in place."""
+        model = dict(vars(self.model))
+        if self._batch is not None:
+            model["_state"] = type(model["_state"])(*(np.array(part) for part in model["_state"]))
+        return {
+            "model": model, "multipliers": self.multipliers.copy(), "round": self.round,
+            "_batch": self._batch, "_last": self._last, "_before": None,
+        }  # fmt: skip
+
+    def _revert(self, before: Mapping[str, Any]) -> None:
+        vars(self.model).clear()
+        vars(self.model).update(before["model"])
+        vars(self).update({name: part for name, part in before.items() if name != "model"})
 
     def _heard(self, answers: Mapping[Name, Message | None]) -> list[tuple[int, Message]]:
         """The answers that came, each with its neighbour's place, in the neighbours' order."""
@@ -308,6 +368,11 @@ class Agent:
             answer = answers.get(name)
             if answer is None:
                 continue
+            if (answer.sender, answer.receiver, answer.round) != (name, self.name, self.round):
+                raise ValueError(
+                    f"agent {self.name!r}, round {self.round}: given as the answer of {name!r} was "
+                    f"one of {answer.sender!r} to {answer.receiver!r} in round {answer.round}"
+                )
             if np.shape(answer.values) != expected:
                 raise ValueError(
                     f"agent {self.name!r}: the answer of {name!r} has shape "
@@ -315,6 +380,11 @@ class Agent:
                 )
             if not np.isfinite(answer.values).all():
                 raise ValueError(f"agent {self.name!r}: the answer of {name!r} is not finite")
+            lesson = answer.lesson
+            if lesson is not None and not (
+                np.isfinite(lesson.values).all() and 0.0 <= lesson.strength < np.inf
+            ):
+                raise ValueError(f"agent {self.name!r}: the lesson of {name!r} is not finite")
             heard.append((place, answer))
         return heard
 
@@ -322,22 +392,27 @@ class Agent:
         """The step of (17) or of (19)-(20), and what it found."""
         assert self._batch is not None
         rows, targets, _ = self._batch
-        n, model, strengths = len(targets), self.model, self._strengths()
+        n, model = len(targets), self.model
+        strengths, lessons = self._strengths(), [a.lesson for _, a in heard if a.lesson is not None]
+        # In units of the largest, so that no sum or product of strengths overflows.
+        unit = max(1.0, strengths.max(initial=0.0), *(lesson.strength for lesson in lessons))
         places = [place for place, _ in heard]
+        strengths = strengths[places] / unit
         said = np.zeros((len(heard), n, model._outputs))
         for k, (_, answer) in enumerate(heard):
             said[k] = answer.values
-        pulls = [np.full(n, strengths[places].sum())]
-        centres = [np.tensordot(strengths[places], said, axes=1)]
-        for _, answer in heard:
-            if answer.lesson is not None:
-                lesson = answer.lesson
-                rows = stack_rows(rows, check.check_rows(model, lesson.X))
-                strength = lesson.strength * n / len(lesson.values)  # a mean over them, too
-                pulls.append(np.full(len(lesson.values), strength))
-                centres.append(strength * lesson.values)
+        total = float(strengths.sum())
+        pulls = [np.full(n, total)]
+        centres = [np.tensordot(strengths, said, axes=1)]
+        for lesson in lessons:
+            rows = stack_rows(rows, check.check_rows(model, lesson.X))
+            strength = lesson.strength / unit
+            total += strength
+            strength *= n / len(lesson.values)  # a mean over them, too
+            pulls.append(np.full(len(lesson.values), strength))
+            centres.append(strength * lesson.values)
         eta = float(step_size(*self._settings[3:6], model._state.status[0]["steps"]))
-        limit = self._limit(eta * sum(float(pull[0]) for pull in pulls), rows)
+        limit = self._limit(eta * total, unit, rows)
         f, losses = self._step(
             rows, targets, np.concatenate(pulls) * limit, np.concatenate(centres) * limit
         )
@@ -382,14 +457,15 @@ class Agent:
             model._state = resize(state, spread(2 * needed, needed))
         return f[:, : model._outputs], losses
 
-    def _limit(self, pull: float, rows: Rows) -> float:
-        """What keeps the pull of all neighbours together, given times eta, from overshooting.
+    def _limit(self, pull: float, unit: float, rows: Rows) -> float:
+        """The factor of the pull of all neighbours together, which is ``eta pull`` in such units.
 
         It is a gradient step on a quadratic of curvature at most pull k(x, x): f moves that share
-        of its way to the neighbours' values, or with the limit a share below 1.
+        of its way to the neighbours' values. They move towards f in the same round, so a share
+        beyond 1/2 would overshoot; half leaves the loss a step of its own.
         """
         if pull == 0.0:
-            return 1.0
+            return unit
         kernel = self.model.kernel_
         largest = 0.0  # k(x, x) grows with |x| where it is not the same everywhere
         if not kernel.isotropic:
@@ -398,7 +474,11 @@ class Agent:
                 (matrix.multiply(matrix) if rows.sparse else matrix**2).sum(axis=1).max()
             )
         rate = pull * self_value(kernel.program, largest)
-        return float(1.0 / (1.0 + rate) if self.coupling.normalised else 1.0 / max(1.0, rate))
+        if self.coupling.normalised:
+            return float(1.0 / (1.0 / unit + 2.0 * rate))  # unit / (1 + 2 unit rate)
+        if self._bounded:
+            return unit  # _prepare has refused what overshoots
+        return float(1.0 / max(1.0 / unit, 2.0 * rate))
 
     def _strengths(self) -> NDArray[np.float64]:
         """What multiplies f_i - f_j: c of (17), or 2 mu_ij of (19), where h' = 2 (f_i - f_j)."""
@@ -440,13 +520,7 @@ class Agent:
         missing = [name for name in self.neighbours if name not in given]
         if missing:
             raise ValueError(f"agent {self.name!r}: no {what} for its neighbour {missing[0]!r}")
-        numbers = np.array([given[name] for name in self.neighbours], dtype=np.float64)
-        if not (np.isfinite(numbers) & (numbers >= 0.0)).all():
-            raise ValueError(
-                f"agent {self.name!r}: every {what} must be a finite number >= 0, got "
-                f"{numbers.tolist()}"
-            )
-        return numbers
+        return np.array([given[name] for name in self.neighbours], dtype=np.float64)
 
     # ---- what it knows ----------------------------------------------------------------
 
@@ -485,8 +559,11 @@ class Agent:
         agent.model = rebuild(header["model"], arrays, "model_")
         agent.multipliers = np.array(arrays["multipliers"], dtype=np.float64)
         numbers = agent.multipliers
-        if numbers.shape != (len(agent.neighbours),) or not (numbers >= 0.0).all():
-            raise ValueError("the multipliers are not non-negative numbers, one per neighbour")
+        if (
+            numbers.shape != (len(agent.neighbours),)
+            or not ((numbers >= 0.0) & np.isfinite(numbers)).all()
+        ):
+            raise ValueError("the multipliers are not finite numbers >= 0, one per neighbour")
         agent.round = int(header["round"])
         agent._last = None
         if header["last"] is not None:
@@ -500,6 +577,21 @@ class Agent:
     def fingerprint(self) -> str:
         """SHA-256 of :meth:`state`."""
         return hashlib.sha256(storage.dumps("Agent", *self.state())).hexdigest()
+
+
+def _curvature(model: Any) -> float:
+    """A bound on the second derivative of the loss in f, apart from kinks."""
+    loss = make_loss(model.loss)
+    curvature = {
+        "squared_error": 1.0,
+        "huber": 1.0,
+        "squared_hinge": 2.0,
+        "smooth_hinge": 1.0 / (loss.number or 1.0),
+        "log_loss": 0.25,
+        "margin_log_loss": 0.25,
+    }.get(loss.name, 0.0)
+    # With several outputs the margin is a difference of two of them.
+    return 2.0 * curvature if model._outputs > 1 else curvature
 
 
 def _size(rows: Rows) -> int:

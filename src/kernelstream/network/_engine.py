@@ -17,15 +17,23 @@ class Engine(Protocol):
     All engines run the same :class:`Agent`, so that the same rounds give the same bits.
     """
 
+    @property
+    def dead(self) -> Mapping[Name, int]:
+        """Agents that were given up, and in which round: they predict, but do nothing else."""
+
     def start(self, agents: Mapping[Name, Agent]) -> None:
-        """Take over these agents, in place of any others; they may have learned already."""
+        """Take over these agents, in place of any others; they may have learned already.
+
+        Those that are behind the others died in that round, and stay dead.
+        """
 
     def round(self, round: int, batches: Mapping[Name, tuple[Any, Any]]) -> dict[Name, RoundRecord]:
         """One round: agents with a batch open it, neighbours answer, all agents close it.
 
-        No answer may come from an agent that has closed the round. If an agent refuses its batch
-        no agent closes the round: nothing has changed, and it can be tried again. Answers that
-        do not come are left out. Returns the record of every agent.
+        No answer may come from an agent that has closed the round. All or nothing: if an agent
+        refuses its batch, or anything else is raised, every agent abandons the round: nothing
+        has changed, and it can be tried again. Answers that do not come are left out, batches
+        of dead agents too. Returns the record of every agent that lives.
         """
 
     def agents(self) -> dict[Name, Agent]:

@@ -17,27 +17,40 @@ class LocalEngine:
 
     def __init__(self) -> None:
         self._agents: dict[Name, Agent] = {}
+        self.dead: dict[Name, int] = {}
 
     def start(self, agents: Mapping[Name, Agent]) -> None:
         """Take over copies of these agents."""
         self._agents = copy.deepcopy(dict(agents))
+        latest = max((agent.round for agent in agents.values()), default=0)
+        self.dead = {name: agent.round for name, agent in agents.items() if agent.round < latest}
 
     def round(self, round: int, batches: Mapping[Name, tuple[Any, Any]]) -> dict[Name, RoundRecord]:
         """One round of all agents."""
-        requests = {
-            name: self._agents[name].open_round(round, X, y) for name, (X, y) in batches.items()
-        }
-        answers = {
-            name: {
-                neighbour: self._agents[neighbour].answer(request)
-                for neighbour in self._agents[name].neighbours
+        living = {name: agent for name, agent in self._agents.items() if name not in self.dead}
+        undecided = [agent for agent in living.values() if agent.round == round]
+        try:
+            requests = {
+                name: living[name].open_round(round, X, y)
+                for name, (X, y) in batches.items()
+                if name in living
             }
-            for name, request in requests.items()
-        }
-        return {
-            name: agent.close_round(round, answers.get(name, {}))
-            for name, agent in self._agents.items()
-        }
+            answers = {
+                name: {
+                    neighbour: living[neighbour].answer(request)
+                    for neighbour in living[name].neighbours
+                    if neighbour in living
+                }
+                for name, request in requests.items()
+            }
+            return {
+                name: agent.close_round(round, answers.get(name, {}))
+                for name, agent in living.items()
+            }
+        except BaseException:  # an interrupt, too, must not leave some a round ahead of others
+            for agent in undecided:
+                agent.abandon_round(round)
+            raise
 
     def agents(self) -> dict[Name, Agent]:
         """Copies of the agents as they are now."""
@@ -49,4 +62,4 @@ class LocalEngine:
 
     def close(self) -> None:
         """Let go of the agents."""
-        self._agents = {}
+        self._agents, self.dead = {}, {}

@@ -19,7 +19,7 @@ from kernelstream._version import __version__
 from kernelstream.losses import Loss, make_loss
 from kernelstream.models import _validation as check
 from kernelstream.models._files import Saved
-from kernelstream.models.polk import POLKClassifier
+from kernelstream.models.polk import POLKClassifier, POLKRegressor
 from kernelstream.network._agent import DECIDED_BY_ROUNDS, Agent, Coupling, Name
 from kernelstream.network._engine import Engine
 from kernelstream.network._local import LocalEngine
@@ -30,6 +30,9 @@ SETTINGS = tuple(
     name for name in POLKClassifier._parameter_constraints if name not in DECIDED_BY_ROUNDS
 )
 
+#: What a stream says that has ended; None is a round without samples.
+_END = object()
+
 _GRAPH = """
     graph : networkx.Graph
         Undirected, connected, without self-loops. Its nodes, strings or integers, are the agents.
@@ -39,8 +42,8 @@ _PARAMETERS = """
     loss : str or Loss, default="log_loss"
         A loss for classes, or one for numbers: that decides what the network learns.
     coupling : {"normalised", "explicit"}, default="normalised"
-        Limit the pull of the neighbours so that no strength makes it overshoot, or take it as the
-        survey prints it. See the notes.
+        Limit the pull of the neighbours to less than half the way, whatever its strength, or take
+        it as the survey prints it. See the notes.
     two_way : bool, default=False
         Also move an agent at its neighbours' samples. The penalty on f_i(x_i) - f_j(x_i) has a
         gradient in f_j too, which the survey leaves out; with it agents learn about places
@@ -80,7 +83,8 @@ _ATTRIBUTES = """
         ``violation`` (its positive part above the tolerance); sums so far: ``samples``,
         ``messages``, ``bytes``; at the end of the row: ``average_violation`` (positive part of the
         mean over all rounds, per edge, then summed over edges: the left side of (21) over T),
-        ``points`` and ``points NAME`` per agent, ``multiplier NAME NEIGHBOUR``.
+        ``points`` and ``points NAME`` per agent, ``multiplier NAME NEIGHBOUR``, where names are
+        written as in Python, texts in quotes.
 """
 
 
@@ -103,7 +107,7 @@ class _Network(Saved):
         if coupling not in ("normalised", "explicit"):
             raise ValueError(f"coupling must be 'normalised' or 'explicit', got {coupling!r}")
         _check_graph(graph, allow_disconnected)
-        self.graph = graph
+        self.graph = graph.copy()  # the caller may go on changing its own
         self.loss = make_loss(loss)
         self.coupling = coupling
         self.two_way = bool(two_way)
@@ -130,9 +134,21 @@ class _Network(Saved):
         self._classes = None if classes is None else _labels(classes, "classes")
         self._set_up(engine)
 
+    def _check_settings(self) -> None:
+        """Refuse now what the first round would refuse."""
+        kind = POLKRegressor if self.loss.for_regression else POLKClassifier
+        for name, chosen in self._settings.items():
+            coupling = self._coupling_of(name)
+            model = kind(**chosen)
+            try:
+                model._check_parameters()
+                coupling.check_step(model.eta0)
+            except ValueError as error:
+                raise ValueError(f"agent {name!r}: {error}") from error
+
     def _set_up(self, engine: str | Engine) -> None:
         self._engine = make_engine(engine)
-        self._started = False
+        self._started = self._closed = False
         self.round_ = 0
         self._totals = {"samples": 0.0, "messages": 0.0, "bytes": 0.0}
         self._violations: dict[str, float] = {}
@@ -148,12 +164,17 @@ class _Network(Saved):
     def _coupling_of(self, name: Name) -> Coupling:
         raise NotImplementedError
 
+    def _recall(self, couplings: Mapping[Name, Coupling]) -> None:
+        """Set the network's own parameters to what its agents, read from a file, have."""
+        raise NotImplementedError
+
     # ---- rounds -----------------------------------------------------------------------
 
     def partial_fit_round(self, batches: Any) -> Self:
         """One round: every agent with samples learns one mini-batch, coupled to its neighbours.
 
-        All or nothing: if any agent's samples are refused, no agent has changed.
+        All or nothing: if any agent's samples are refused, or its step would overflow, no agent
+        has changed.
 
         Parameters
         ----------
@@ -161,12 +182,13 @@ class _Network(Saved):
             ``None``, or no entry, is an agent without samples: it answers its neighbours, but
             does not learn in this round.
         """
+        self._check_open()
         given = {
             name: _pair(name, batch)
             for name, batch in self._by_name(batches, "batches").items()
             if batch is not None
         }
-        given = {name: (X, y) for name, (X, y) in given.items() if np.shape(X)[0] or len(y)}
+        given = {name: (X, y) for name, (X, y) in given.items() if X.shape[0] or len(y)}
         if not given:
             raise ValueError("no agent has samples in this round")
         new = not self._started
@@ -174,7 +196,7 @@ class _Network(Saved):
             self._start(self._first_agents(given))
         try:
             records = self._engine.round(self.round_, given)
-        except Exception:
+        except BaseException:
             self._started = not new  # the classes and the width were those of this round
             raise
         self.round_ += 1
@@ -199,7 +221,8 @@ class _Network(Saved):
         ----------
         streams : dict of agent to stream, a list of streams, or a tuple (X, y)
             A stream is (X, y), of which every round takes the next ``batch`` samples, or an
-            iterator of (X, y), of which every round takes the next. A tuple (X, y) is one stream
+            iterator of (X, y), of which every round takes the next; None is a round without
+            samples. A tuple (X, y) is one stream
             for all: sample t goes to agent t modulo their number.
         rounds : int, optional
             At most so many.
@@ -213,22 +236,31 @@ class _Network(Saved):
             streams = self._deal(streams)
         chosen = self._by_name(streams, "streams")
         whole = {name: _pair(name, s) for name, s in chosen.items() if isinstance(s, tuple | list)}
-        if not self._started and self._classes is None and not self.loss.for_regression:
+        parts: dict[Name, Iterator[Any]] = {
+            name: _pieces(*whole[name], int(batch)) if name in whole else iter(stream)
+            for name, stream in chosen.items()
+        }
+        classes = self._classes
+        if not self._started and classes is None and not self.loss.for_regression:
             # A small first round may not have met every class.
             labels = [_labels(y, "y") for _, y in whole.values()]
             if labels and len(whole) == len(chosen):
                 self._classes = _union(labels)
-        parts: dict[Name, Iterator[tuple[Any, Any]]] = {
-            name: _pieces(*whole[name], int(batch)) if name in whole else iter(stream)
-            for name, stream in chosen.items()
-        }
+        try:
+            self._go_through(parts, rounds)
+        finally:
+            self._classes = classes  # those of a run that was refused are forgotten
+        return self
+
+    def _go_through(self, parts: Mapping[Name, Iterator[Any]], rounds: int | None) -> None:
         for _ in itertools.count() if rounds is None else range(rounds):
-            current = {name: next(part, None) for name, part in parts.items()}
-            parts = {name: part for name, part in parts.items() if current[name] is not None}
+            current = {name: next(part, _END) for name, part in parts.items()}
+            parts = {name: part for name, part in parts.items() if current[name] is not _END}
             if not parts:
                 break
-            self.partial_fit_round({name: current[name] for name in parts})
-        return self
+            batches = {name: current[name] for name in parts if current[name] is not None}
+            if batches:
+                self.partial_fit_round(batches)
 
     def _deal(self, stream: tuple[Any, Any]) -> dict[Name, tuple[Any, Any]]:
         X, y = _pair("the stream", stream)
@@ -255,7 +287,7 @@ class _Network(Saved):
         return dict(zip(self._names, given, strict=True))
 
     def _first_agents(self, batches: Mapping[Name, tuple[Any, Any]]) -> dict[Name, Agent]:
-        widths = {name: _width(name, X) for name, (X, _) in batches.items()}
+        widths = {name: X.shape[1] for name, (X, _) in batches.items()}
         features = next(iter(widths.values()))
         for name, width in widths.items():
             if width != features:
@@ -295,16 +327,20 @@ class _Network(Saved):
                 value = self.graph.edges[name, other].get(given)
             elif isinstance(given, Mapping):
                 value = given.get((name, other), given.get((other, name)))
-            if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-                raise ValueError(
-                    f"{what} of the edge {name!r} - {other!r} must be a number, got {value!r}"
-                )
-            numbers[other] = float(value)
+            numbers[other] = _number(f"{what} of the edge {name!r} - {other!r}", value)
         return numbers
 
     # ---- what was learned -------------------------------------------------------------
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError(
+                f"This {type(self).__name__} was closed, its agents are gone: save it before "
+                "close, or make a new one"
+            )
+
     def _check_started(self) -> None:
+        self._check_open()
         if not self._started:
             raise RuntimeError(
                 f"This {type(self).__name__} has learned nothing yet: call run or partial_fit_round"
@@ -357,6 +393,8 @@ class _Network(Saved):
         errors = {}
         for name in self._names:
             said = self.predict(X, agent=name)
+            if y.shape != said.shape:
+                raise ValueError(f"y must have shape {said.shape}, got {y.shape}")
             wrong = (said - y) ** 2 if self.loss.for_regression else said != y
             errors[name] = float(wrong.mean())
         return errors
@@ -381,7 +419,7 @@ class _Network(Saved):
     def close(self) -> None:
         """Let the engine go, and with it the agents: the network is at its end."""
         self._engine.close()
-        self._started = False
+        self._started, self._closed = False, True
 
     def __enter__(self) -> Self:
         return self
@@ -393,8 +431,16 @@ class _Network(Saved):
 
     def _document(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """The agents, the graph's nodes and edges, and the trace; not the graph's attributes."""
-        agents = self.agents_
-        columns = self.trace_columns()
+        agents, dead = self.agents_, self._engine.dead
+        late = [n for n in self._names if n not in dead and agents[n].round != self.round_]
+        if late or len(dead) == len(agents):
+            raise RuntimeError(
+                f"agent {late[0]!r} is in round {agents[late[0]].round}, the network in "
+                f"{self.round_}: its last round was left half done"
+                if late
+                else "every agent is dead: there is no network left to save"
+            )
+        columns = self._trace.state()
         arrays: dict[str, NDArray[Any]] = {"trace": np.array(list(columns.values()))}
         headers = []
         for place, name in enumerate(self._names):
@@ -412,6 +458,8 @@ class _Network(Saved):
             "violations": self._violations,
             "columns": list(columns),
             "every": self._trace.every,
+            "open": self._trace.open,
+            "dead": [name for name in self._names if name in dead],
             "agents": headers,
         }, arrays
 
@@ -427,10 +475,15 @@ class _Network(Saved):
         network.graph = _import_networkx().Graph()
         network.graph.add_nodes_from(agents)
         network.graph.add_edges_from(header["edges"])
-        if len(network.graph) != len(header["agents"]) or any(
-            set(agent.neighbours) != set(network.graph.neighbors(name))
-            or agent.round != header["round"]
-            for name, agent in agents.items()
+        latest, dead = header["round"], header["dead"]
+        if (
+            len(network.graph) != len(header["agents"])
+            or latest not in {agent.round for agent in agents.values()}
+            or any(
+                set(agent.neighbours) != set(network.graph.neighbors(name))
+                or not (agent.round == latest or (name in dead and agent.round < latest))
+                for name, agent in agents.items()
+            )
         ):
             raise ValueError("the agents contradict the graph, or one another")
         network.loss = Loss(*header["loss"])
@@ -444,7 +497,8 @@ class _Network(Saved):
         rows = [
             dict(zip(header["columns"], row, strict=True)) for row in arrays["trace"].T.tolist()
         ]
-        network._trace = NetworkTrace(rows, int(header["every"]))
+        network._trace = NetworkTrace(rows, int(header["every"]), int(header["open"]))
+        network._recall({name: agent.coupling for name, agent in agents.items()})
         network._start(agents)
         return network
 
@@ -475,13 +529,18 @@ class ConsensusNetwork(_Network):
 
         f_i <- (1 - eta alpha) f_i - eta mean_x [l'(f_i(x), y) + c sum_j (f_i(x) - f_j(x))] k(x, .)
 
-    (17), followed by kernel orthogonal matching pursuit, each agent on its own. The survey's
-    step, ``coupling="explicit"``, needs eta0 c degree k(x, x) <= 1 (with ``two_way`` 1/2) and is
-    refused beyond: the pull is a gradient step on a quadratic of curvature c degree k(x, x), and
-    neighbours move towards one another at the same time. ``"normalised"`` divides the pull by
-    1 + eta c degree k(x, x): f_i(x) moves a share below 1 of its way to its neighbours' mean. It is
-    (17) with an effective penalty c / (1 + eta c degree k(x, x)), which larger c bring up to
-    1 / (eta degree k(x, x)).
+    (17), followed by kernel orthogonal matching pursuit, each agent on its own. The pull is a
+    gradient step on a quadratic of curvature c degree k(x, x), and neighbours move towards one
+    another at the same time: what two of them differ by is multiplied by
+    1 - 2 eta c degree k(x, x) - eta l'' k(x, x) - eta alpha. So the survey's step,
+    ``coupling="explicit"``, needs eta0 (2 c degree k(x, x) + L k(x, x) + alpha) < 2 (with
+    ``two_way`` 4 c), where L bounds l'', and is refused beyond. ``"normalised"`` divides the pull
+    by 1 + 2 eta c degree k(x, x): f_i(x) moves a share below 1/2 of its way to its neighbours'
+    mean, and any c is stable where eta0 (L k(x, x) + alpha) <= 1. It is (17) with the penalty
+    c / (1 + 2 eta c degree k(x, x)), which larger c bring up to 1 / (2 eta degree k(x, x)).
+
+    With penalty 0 agents are POLK: bit for bit where a round has two samples or more, up to
+    rounding where it has one, for which POLK has a step of its own.
 
     Examples
     --------
@@ -517,8 +576,7 @@ class ConsensusNetwork(_Network):
             random_state, settings,
         )  # fmt: skip
         self.penalty = penalty
-        for name in self._names:  # refuse it now, not in the first round
-            self._coupling_of(name)
+        self._check_settings()
 
     def _coupling_of(self, name: Name) -> Coupling:
         return Coupling(
@@ -527,6 +585,9 @@ class ConsensusNetwork(_Network):
             normalised=self.coupling == "normalised",
             two_way=self.two_way,
         )
+
+    def _recall(self, couplings: Mapping[Name, Coupling]) -> None:
+        self.penalty = _by_edge({name: c.penalty for name, c in couplings.items()})
 
 
 class ProximityNetwork(_Network):
@@ -560,7 +621,7 @@ class ProximityNetwork(_Network):
 
     Where the agents differ by more than the tolerance the multiplier grows until they do not. It
     has no bound known in advance, hence the normalised pull; with ``coupling="explicit"`` a pull
-    that would overshoot, beyond 1 / (eta k(x, x)), is cut there. As (19) is printed no multiplier
+    that could overshoot, beyond 1 / (2 eta k(x, x)), is cut there. As (19) is printed no multiplier
     has to be sent; the survey says one must, and with ``two_way=True``, the whole gradient of the
     Lagrangian, it is.
 
@@ -601,18 +662,39 @@ class ProximityNetwork(_Network):
             random_state, settings,
         )  # fmt: skip
         self.tolerance = tolerance
-        self.dual_regularisation = dual_regularisation
-        for name in self._names:
-            self._coupling_of(name)
+        self.dual_regularisation = _number("dual_regularisation", dual_regularisation)
+        self._check_settings()
 
     def _coupling_of(self, name: Name) -> Coupling:
         return Coupling(
             "proximity",
             tolerance=self._per_edge("tolerance", self.tolerance, name),
-            dual_regularisation=float(self.dual_regularisation),
+            dual_regularisation=self.dual_regularisation,
             normalised=self.coupling == "normalised",
             two_way=self.two_way,
         )
+
+    def _recall(self, couplings: Mapping[Name, Coupling]) -> None:
+        self.tolerance = _by_edge({name: c.tolerance for name, c in couplings.items()})
+        self.dual_regularisation = next(iter(couplings.values())).dual_regularisation
+
+
+def _number(what: str, value: Any) -> float:
+    """A strength: finite, and not negative."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise ValueError(f"{what} must be a number, got {value!r}")
+    if not 0.0 <= value < np.inf:
+        raise ValueError(f"{what} must be a finite number >= 0, got {value}")
+    return float(value)
+
+
+def _by_edge(given: Mapping[Name, Any]) -> float | dict[tuple[Name, Name], float]:
+    """One number if it is the same everywhere, else a number per edge and direction."""
+    numbers = {
+        (name, other): number for name, own in given.items() for other, number in own.items()
+    }
+    different = set(numbers.values())
+    return numbers if len(different) > 1 else different.pop() if different else 0.0
 
 
 def make_engine(engine: str | Engine) -> Engine:
@@ -673,13 +755,12 @@ def _pair(name: Any, batch: Any) -> tuple[Any, Any]:
     if not isinstance(batch, tuple | list) or len(batch) != 2:
         raise ValueError(f"agent {name!r}: expected (X, y), got a {type(batch).__name__}")
     X, y = batch
-    return X.tocsr() if issparse(X) else np.asarray(X), y
-
-
-def _width(name: Name, X: Any) -> int:
-    if len(np.shape(X)) != 2:
-        raise ValueError(f"agent {name!r}: X must be 2-D, got shape {np.shape(X)}")
-    return int(np.shape(X)[1])
+    X = X.tocsr() if issparse(X) else np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(f"agent {name!r}: X must be 2-D, got shape {X.shape}")
+    if not np.ndim(y):
+        raise ValueError(f"agent {name!r}: y must have an entry per sample, got {y!r}")
+    return X, y
 
 
 def _pieces(X: Any, y: Any, batch: int) -> Iterator[tuple[Any, Any]]:
@@ -705,7 +786,7 @@ def _union(labels: Iterable[NDArray[Any]]) -> NDArray[Any]:
 
 def _scale(samples: list[Any], features: int) -> float:
     """1 / (features * variance) of all entries, as scikit-learn's ``gamma="scale"``."""
-    count = sum(np.shape(X)[0] for X in samples) * features
+    count = sum(X.shape[0] for X in samples) * features
     total = sum(float(X.sum()) for X in samples)
     squares = sum(float((X.multiply(X) if issparse(X) else np.square(X)).sum()) for X in samples)
     variance = squares / count - (total / count) ** 2

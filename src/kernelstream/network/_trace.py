@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,13 @@ _MEANS = ("loss", "error", "disagreement", "violation")
 class NetworkTrace:
     """What the agents told of their rounds; a row per round, later per 2, 4, 8 ... rounds."""
 
-    def __init__(self, rows: list[dict[str, float]] | None = None, every: int = 1) -> None:
-        self.rows = rows or []
+    def __init__(
+        self, rows: Sequence[dict[str, float]] = (), every: int = 1, open: int = 0
+    ) -> None:
+        complete = len(rows) - open  # the last ``open`` are of single rounds
+        self.rows = list(rows[:complete])
         self.every = every
-        self._open: list[dict[str, float]] = []
+        self._open = list(rows[complete:])
 
     def add(self, records: Mapping[Name, RoundRecord], totals: Mapping[str, float]) -> None:
         """One round of all agents; ``totals`` are sums over all rounds so far."""
@@ -33,7 +36,7 @@ class NetworkTrace:
         differences = [value for record in told for value in record.differences.values()]
         violations = [value for record in told for value in record.violations.values()]
         multipliers = {
-            f"multiplier {record.agent} {neighbour}": value
+            f"multiplier {record.agent!r} {neighbour!r}": value
             for record in told
             for neighbour, value in record.multipliers.items()
         }
@@ -45,7 +48,7 @@ class NetworkTrace:
             "disagreement": _mean(differences),
             "violation": _mean([max(0.0, value) for value in violations or differences]),
             "points": _mean([record.order for record in told]),
-            **{f"points {record.agent}": record.order for record in told},
+            **{f"points {record.agent!r}": record.order for record in told},
             "largest_multiplier": max(multipliers.values(), default=0.0),
             **multipliers,
         }
@@ -61,12 +64,16 @@ class NetworkTrace:
 
     def to_columns(self) -> dict[str, NDArray[np.float64]]:
         """The table as arrays; a row that is not complete yet is its last."""
-        rows = [*self.rows, *([_together(self._open)] if self._open else [])]
-        names = dict.fromkeys(name for row in rows for name in row)
-        return {  # NaN: an agent of which the engine no longer hears
-            name: np.array([row.get(name, np.nan) for row in rows], dtype=np.float64)
-            for name in names
-        }
+        return _columns([*self.rows, *([_together(self._open)] if self._open else [])])
+
+    def state(self) -> dict[str, NDArray[np.float64]]:
+        """All that it holds: the complete rows, then the rounds of the one that is not."""
+        return _columns([*self.rows, *self._open])
+
+    @property
+    def open(self) -> int:
+        """Rounds of the row that is not complete yet."""
+        return len(self._open)
 
     def frame(self) -> Any:
         """The table as a pandas data frame."""
@@ -78,6 +85,13 @@ class NetworkTrace:
                 "plain arrays"
             ) from error
         return pd.DataFrame(self.to_columns())
+
+
+def _columns(rows: list[dict[str, float]]) -> dict[str, NDArray[np.float64]]:
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {  # NaN: an agent of which the engine no longer hears
+        name: np.array([row.get(name, np.nan) for row in rows], dtype=np.float64) for name in names
+    }
 
 
 def _mean(values: list[Any]) -> float:
