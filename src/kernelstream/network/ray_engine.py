@@ -177,7 +177,7 @@ class RayEngine:
         return {name: closed[name][0] for name in self._actors if name in closed}
 
     def agents(self) -> dict[Name, Agent]:
-        """Copies of the agents as they are now; of dead ones as in their last checkpoint."""
+        """Copies of the agents as they are now; dead ones as they were before."""
         self._check_session()
         living = [name for name in self._actors if self._lives(name)]
         states = self._call({name: self._asking("state") for name in living}, self._next)
@@ -196,7 +196,7 @@ class RayEngine:
         return _read(self._paths[name]).predict(X)
 
     def close(self) -> None:
-        """Let go of the agents; a Ray that was started for them is shut down."""
+        """Let go of the agents; a Ray that was started here goes with the last engine."""
         self._end()
         self._end = _nothing
         self.dead = {}
@@ -234,17 +234,17 @@ class RayEngine:
 
     def _open(self, round: int, now: _Round) -> dict[Name, Any]:
         """References to the requests of the agents that have samples."""
+        turn = self._turn
 
         def opening(batch: Any) -> Callable[[Any], list[Any]]:
             return lambda actor: actor.open.options(num_returns=2).remote(turn, round, batch)
-
-        turn = self._turn
 
         calls = {name: opening(batch) for name, batch in now.batches.items() if self._lives(name)}
         return {name: refs[1] for name, refs in self._call(calls, round).items()}
 
     def _answer(self, round: int, now: _Round, requests: Mapping[Name, Any]) -> None:
         """Ask every agent for all its answers at once, and note where they are."""
+        turn = self._turn
         asked: dict[Name, list[Name]] = {}
         for sender in requests:
             for name in self._neighbours[sender]:
@@ -257,8 +257,6 @@ class RayEngine:
             return lambda actor: actor.answer.options(num_returns=count).remote(
                 turn, round, batch, *asking
             )
-
-        turn = self._turn
 
         calls = {
             name: answering(name, senders) for name, senders in asked.items() if self._lives(name)
