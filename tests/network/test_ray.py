@@ -1,8 +1,13 @@
 """Agents as Ray actors: the same bits as in one process, whatever is killed."""
 
+import gc
+import json
 import os
 import signal
+import socket
+import subprocess
 import sys
+import tempfile
 from contextlib import ExitStack
 
 import networkx
@@ -14,7 +19,7 @@ from kernelstream.errors import DivergenceError
 from kernelstream.network import Agent, ConsensusNetwork, Coupling, LocalEngine, _ray_session
 from kernelstream.network._networks import make_engine
 from kernelstream.network._ray_session import ray_session
-from kernelstream.network.ray_engine import RayEngine, _Host, _restore
+from kernelstream.network.ray_engine import RayEngine, _Host, _Refused, _restore
 
 pytestmark = pytest.mark.slow
 
@@ -242,6 +247,8 @@ def test_attempts_that_were_given_up_are_undone(tmp_path):
     host.close(1, 0, first, [])
     before = host.state(1, 1)
     host.open(2, 1, second)
+    # Refused as a value: of an error that nobody fetches Ray prints the traceback.
+    assert isinstance(host.open(2, 1, (np.full((1, 2), np.nan), [1]))[0], _Refused)
     assert host.state(3, 1) == before
     host.close(4, 1, None, [])  # not with the samples of the attempt before
     assert host.state(5, 1) == before
@@ -301,6 +308,35 @@ def test_what_the_user_started_stays(fake):
             pass
         assert fake.is_initialized()
     assert fake.is_initialized()
+
+
+def test_an_engine_that_nobody_holds_leaves_nothing(fake, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    engine = RayEngine()
+    engine.start({})
+    assert len(list(tmp_path.iterdir())) == 1
+    assert engine._end.atexit  # the same when Python ends
+    del engine
+    gc.collect()
+    assert not list(tmp_path.iterdir())
+    assert not fake.is_initialized()
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self"), reason="processes are looked up in /proc")
+def test_a_mark_of_a_process_that_has_ended(fake, tmp_path):
+    mark = tmp_path / "engine.json"
+    ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"],
+                           capture_output=True, text=True, check=True)  # fmt: skip
+    mark.write_text(json.dumps({"host": socket.gethostname(), "process": int(ended.stdout)}))
+    engine = RayEngine(folder=tmp_path)
+    engine.start({})
+    with pytest.raises(RuntimeError, match="another engine"):
+        RayEngine(folder=tmp_path).start({})
+    engine.close()
+    mark.write_text(json.dumps({"host": "another machine", "process": 1}))
+    with pytest.raises(RuntimeError, match=r"another machine.*delete .*engine\.json"):
+        engine.start({})
+    assert not fake.is_initialized()
 
 
 def test_after_the_user_has_shut_ray_down(fake):
