@@ -1,6 +1,7 @@
 """Several models as one."""
 
 import numpy as np
+import pandas
 import pytest
 
 from kernelstream import POLKClassifier, POLKRegressor, load, make_multidist, merge
@@ -88,6 +89,41 @@ def test_what_does_not_belong_together(others, message):
     others = [other.partial_fit(X, y) for other in others]
     with pytest.raises(ValueError, match=message):
         merge([*parts(1), *others])
+
+
+@pytest.mark.parametrize("columns", [["b", "a"], ["a", "c"]])
+def test_other_features_are_refused(columns):
+    X, y = make_multidist(100, random_state=0)
+    models = [
+        POLKClassifier().partial_fit(pandas.DataFrame(X, columns=names), y)
+        for names in (["a", "b"], columns)
+    ]
+    with pytest.raises(ValueError, match=r"features are \['a', 'b'\] and .*the same order"):
+        merge(models)
+    assert merge([models[0], models[0]]).feature_names_in_.tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize("batch_size", [1, 4])
+@pytest.mark.parametrize("caps", [{"max_points": 5}, {"max_bytes": 4000}])
+def test_the_caps_of_the_models_hold(caps, batch_size):
+    models = parts(2, batch_size=batch_size, **caps)
+    merged = merge(models, max_points=50)
+    assert merged.model_order_ <= caps.get("max_points", 50)
+    assert merged.nbytes_ <= caps.get("max_bytes", np.inf)
+    assert merged.fingerprint() == merge(models).fingerprint()
+    assert merge(models, max_points=3).model_order_ <= 3
+
+
+@pytest.mark.parametrize("max_points", [-5, 0, 1.9, True, "3", np.inf, 10**30])
+def test_numbers_of_points_are_checked(max_points):
+    with pytest.raises(ValueError, match="max_points must be a whole number"):
+        merge(parts(1), max_points=max_points)
+
+
+@pytest.mark.parametrize("size", [1e308, 1e-320])
+def test_weights_of_any_size(size):
+    models = parts(2)
+    assert merge(models, [size, size]).fingerprint() == merge(models, [1.0, 1.0]).fingerprint()
 
 
 def test_refusals():

@@ -1,18 +1,25 @@
 """Agents as Ray actors: the same bits as in one process, whatever is killed."""
 
+import gc
+import json
 import os
 import signal
+import socket
+import subprocess
 import sys
+import tempfile
+from contextlib import ExitStack
 
 import networkx
 import numpy as np
 import pytest
 
 from kernelstream import POLKClassifier, fit_sharded, make_multidist, storage
-from kernelstream.network import Agent, ConsensusNetwork, Coupling, LocalEngine
+from kernelstream.errors import DivergenceError
+from kernelstream.network import Agent, ConsensusNetwork, Coupling, LocalEngine, _ray_session
 from kernelstream.network._networks import make_engine
 from kernelstream.network._ray_session import ray_session
-from kernelstream.network.ray_engine import RayEngine, _Host
+from kernelstream.network.ray_engine import RayEngine, _Host, _Refused, _restore
 
 pytestmark = pytest.mark.slow
 
@@ -93,19 +100,13 @@ def test_the_same_bits_as_the_local_engine_whatever_is_killed(ray, monkeypatch):
     X = random.normal(size=(20, 2))
     assert np.array_equal(twins.local.predict(3, X), remote.predict(3, X))
 
-    ways = {  # to lose an agent between two rounds
-        2: lambda name: os.kill(pid(ray, remote, name), signal.SIGKILL),
-        9: lambda name: ray.kill(remote._actors[name], no_restart=False),
-        16: lambda name: ray.kill(remote._actors[name]),
-    }
-
+    # Agents are lost: two between rounds, and one that has opened its round and answered, but
+    # not closed it.
     def kill(r):
-        if r in ways:
-            ways[r](int(random.integers(8)))
+        if r == 1:
+            ray.kill(remote._actors[2], no_restart=False)
+            ray.kill(remote._actors[7])
 
-    twins.run(20, kill)
-
-    # An agent is lost that has opened its round and answered, but not closed it.
     def kill_after_answers(round, now, requests):
         answer(round, now, requests)
         if round == killed:
@@ -113,62 +114,87 @@ def test_the_same_bits_as_the_local_engine_whatever_is_killed(ray, monkeypatch):
 
     answer, killed = remote._answer, twins.next + 1
     monkeypatch.setattr(remote, "_answer", kill_after_answers)
-    twins.run(3)
+    twins.run(3, kill)
 
     # An agent does not answer, and is restarted.
-    remote.timeout = 5.0
+    remote.timeout = 4.0
     stopped = pid(ray, remote, 6)
     os.kill(stopped, signal.SIGSTOP)
-    twins.run(3)
-    assert pid(ray, remote, 6) != stopped
+    twins.run(2)
     remote.timeout = None
+    assert pid(ray, remote, 6) != stopped
 
-    # Refused samples change nothing.
+    # Refused samples change nothing, and are forgotten.
     bad = {0: (np.zeros((1, 2)), [1]), 4: (np.full((1, 2), np.nan), [1])}
     with pytest.raises(ValueError, match=r"agent 4: .*NaN"):
         remote.round(twins.next, bad)
     assert fingerprints(remote) == fingerprints(twins.local)
+    twins.batches[twins.next].pop(0, None)
     twins.run(1)
 
     remote.close()
     assert ray.is_initialized()  # it was not the engine's
+    with pytest.raises(RuntimeError, match="holds no agents"):
+        remote.predict(3, X)
 
 
-def test_an_agent_that_does_not_answer_is_declared_dead(ray):
-    agents = make_agents(2)
-    batches = make_batches(agents, 5)
-    remote = RayEngine(on_timeout="dead")
-    remote.start(agents)
-    run(remote, batches[:2])
-    remote.timeout = 5.0
-    os.kill(pid(ray, remote, 1), signal.SIGSTOP)
-    records = run(remote, batches[2:], 2)
-    assert remote.dead == {1: 2}
-    assert [list(record) for record in records] == [[0]] * 3
-    assert [record[0].samples for record in records] == [BATCH] * 3
-    assert not any(record[0].differences for record in records)
-    assert {name: agent.round for name, agent in remote.agents().items()} == {0: 5, 1: 2}
-    assert remote.predict(1, np.zeros((1, 2))).shape == (1, 5)
-    remote.close()
-
-
-def test_rounds_since_an_old_checkpoint_are_learned_again(ray, tmp_path):
+def test_old_checkpoints_errors_and_death(ray, tmp_path):
     # Enough points for products that BLAS computes, with as many threads as here.
-    agents = make_agents(2, gamma=20.0, epsilon=0.0, max_points=200)
-    local, remote = LocalEngine(), RayEngine(folder=tmp_path, checkpoint_every=4)
-    batches = make_batches(agents, 7, 60)
+    agents = make_agents(3, loss="squared_error", gamma=20.0, epsilon=0.0, max_points=200)
+    local = LocalEngine()
+    remote = RayEngine(folder=tmp_path, checkpoint_every=4, on_timeout="dead", timeout=0.001)
+    batches = make_batches(agents, 12, 60)
     for engine in (local, remote):
         engine.start(agents)
+    assert not remote.dead  # the start does not count
+    remote.timeout = None
+    with pytest.raises(RuntimeError, match="another engine keeps its agents in"):
+        RayEngine(folder=tmp_path).start(agents)
 
     def kill(r):
-        if r == 6:  # two rounds to learn again
+        if r == 6:  # between rounds, with two of them to learn again
             assert Agent.restore(*storage.read(tmp_path / "agent-1.ks")[1:]).round == 4
             os.kill(pid(ray, remote, 1), signal.SIGKILL)
 
-    assert run(local, batches) == run(remote, batches, before_round=kill)
-    assert fingerprints(local) == fingerprints(remote)
+    assert run(local, batches[:7]) == run(remote, batches[:7], before_round=kill)
+    expected = fingerprints(local)
+    assert fingerprints(remote) == expected
+
+    # An error of one agent leaves no agent changed, not even one that is restarted.
+    X, y = make_multidist(60, random_state=1)
+    diverging = {0: (X, y), 1: (X, 1e100 * (1.0 + y)), 2: (X, y)}
+    for lost in (None, 2):
+        with pytest.raises(DivergenceError, match="agent 1"):
+            remote.round(7, diverging)
+        if lost is not None:
+            os.kill(pid(ray, remote, lost), signal.SIGKILL)
+        assert fingerprints(remote) == expected
+    again = {name: batches[7][name] for name in (1, 2)}
+    assert remote.round(7, again) == local.round(7, again)
+    expected = fingerprints(local)
+    assert fingerprints(remote) == expected
+
+    # An agent that does not answer is declared dead, and is what it was.
+    os.kill(pid(ray, remote, 1), signal.SIGSTOP)
+    remote.timeout = 5.0
+    records = run(remote, batches[8:10], 8)
+    assert remote.dead == {1: 8}
+    assert [list(record) for record in records] == [[0, 2]] * 2
+    assert not any(1 in record[0].differences for record in records)
+    found = remote.agents()
+    assert {name: agent.round for name, agent in found.items()} == {0: 10, 1: 8, 2: 10}
+    assert found[1].fingerprint() == expected[1]
+    assert remote.predict(1, X).shape == (60, 1)
+
+    for name in (0, 2):
+        os.kill(pid(ray, remote, name), signal.SIGSTOP)
+    remote.timeout = 1.0
+    for _ in range(2):  # in the round, and before the next
+        with pytest.raises(RuntimeError, match="no agent lives"):
+            remote.round(10, batches[10])
     remote.close()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["agent-0.ks", "agent-1.ks"]
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["agent-0.ks", "agent-1.ks", "agent-2.ks"]
 
 
 def test_shards_on_ray(ray):
@@ -195,21 +221,134 @@ def test_a_message_delivered_twice_counts_once(tmp_path):
     for r, batch in enumerate(batches):
         requests, answers = {}, {}
         for _ in range(2):
-            requests |= {name: twice[name].open(r, batch[name])[1] for name in batch}
+            requests |= {name: twice[name].open(r, r, batch[name])[1] for name in batch}
         for _ in range(2):
             for name in requests:
-                reply = twice[1 - name].answer(r, batch.get(1 - name), requests[name])
+                reply = twice[1 - name].answer(r, r, batch.get(1 - name), requests[name])
                 answers[name] = ([1 - name], reply[1])
         for _ in range(2):
             for name, host in twice.items():
-                host.close(r, batch.get(name), *answers.get(name, ([],)))
+                host.close(r, r, batch.get(name), *answers.get(name, ([],)))
         for name, (_, reply) in answers.items():  # even after the round
-            again = twice[1 - name].answer(r, batch.get(1 - name), requests[name])[1]
+            again = twice[1 - name].answer(r, r, batch.get(1 - name), requests[name])[1]
             assert np.array_equal(again.values, reply.values)
     expected = fingerprints(once)
     for name, host in twice.items():
-        assert Agent.restore(*host.state(4)).fingerprint() == expected[name]
+        assert _restore(host.state(3, 4)).fingerprint() == expected[name]
         assert _Host(str(tmp_path / f"{name}.ks"), 1, 1)._agent.fingerprint() == expected[name]
+
+
+def test_attempts_that_were_given_up_are_undone(tmp_path):
+    agent = make_agents(2)[0]
+    path = tmp_path / "agent.ks"
+    storage.write(path, "Agent", *agent.state())
+    host = _Host(str(path), 1, 1)
+    first, second = [batch[1] for batch in make_batches([0, 1], 2)]
+    host.close(1, 0, first, [])
+    before = host.state(1, 1)
+    host.open(2, 1, second)
+    # Refused as a value: of an error that nobody fetches Ray prints the traceback.
+    assert isinstance(host.open(2, 1, (np.full((1, 2), np.nan), [1]))[0], _Refused)
+    assert host.state(3, 1) == before
+    host.close(4, 1, None, [])  # not with the samples of the attempt before
+    assert host.state(5, 1) == before
+    host.close(6, 1, second, [])
+    assert host.state(7, 1) == before
+    host.close(6, 1, second, [])  # a call of an earlier turn, repeated by Ray
+    assert host.state(7, 1) == before
+    host.close(8, 1, second, [])
+    restarted = _Host(str(path), 1, 1)  # nobody has confirmed the round
+    assert restarted.state(9, 1) == before
+
+
+class FakeRay:
+    """Counts its sessions."""
+
+    def __init__(self):
+        self.gcs_address, self.sessions = None, 0
+
+    def is_initialized(self):
+        return self.gcs_address is not None
+
+    def get_runtime_context(self):
+        return self
+
+    def init(self, **options):
+        self.sessions += 1
+        self.gcs_address = f"127.0.0.1:{self.sessions}"
+
+    def shutdown(self):
+        self.gcs_address = None
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    ray = FakeRay()
+    monkeypatch.setattr(_ray_session, "import_ray", lambda: ray)
+    monkeypatch.setattr(_ray_session, "_started", None)
+    monkeypatch.setattr(_ray_session, "_users", 0)
+    return ray
+
+
+def test_the_last_session_shuts_down_what_was_started_here(fake):
+    first, second = ExitStack(), ExitStack()
+    first.enter_context(ray_session())
+    second.enter_context(ray_session())
+    first.close()
+    assert fake.is_initialized()
+    second.close()
+    assert not fake.is_initialized()
+
+
+def test_what_the_user_started_stays(fake):
+    with ray_session():
+        fake.shutdown()  # by the user, who starts another one
+        fake.init()
+        with ray_session():
+            pass
+        assert fake.is_initialized()
+    assert fake.is_initialized()
+
+
+def test_an_engine_that_nobody_holds_leaves_nothing(fake, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    engine = RayEngine()
+    engine.start({})
+    assert len(list(tmp_path.iterdir())) == 1
+    assert engine._end.atexit  # the same when Python ends
+    del engine
+    gc.collect()
+    assert not list(tmp_path.iterdir())
+    assert not fake.is_initialized()
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self"), reason="processes are looked up in /proc")
+def test_a_mark_of_a_process_that_has_ended(fake, tmp_path):
+    mark = tmp_path / "engine.json"
+    ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"],
+                           capture_output=True, text=True, check=True)  # fmt: skip
+    mark.write_text(json.dumps({"host": socket.gethostname(), "process": int(ended.stdout)}))
+    engine = RayEngine(folder=tmp_path)
+    engine.start({})
+    with pytest.raises(RuntimeError, match="another engine"):
+        RayEngine(folder=tmp_path).start({})
+    engine.close()
+    mark.write_text(json.dumps({"host": "another machine", "process": 1}))
+    with pytest.raises(RuntimeError, match=r"another machine.*delete .*engine\.json"):
+        engine.start({})
+    assert not fake.is_initialized()
+
+
+def test_after_the_user_has_shut_ray_down(fake):
+    engine = RayEngine()
+    engine.start({})
+    engine._actors[0] = None
+    fake.shutdown()
+    with pytest.raises(RuntimeError, match="was shut down"):
+        engine.round(0, {})
+    engine.close()  # there is nothing to kill
+    with pytest.raises(RuntimeError, match="holds no agents"):
+        engine.round(0, {})
 
 
 def test_without_ray(monkeypatch):

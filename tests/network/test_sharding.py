@@ -1,6 +1,7 @@
 """Training on shards: the same model whoever learns which shard when, and what merging loses."""
 
 import numpy as np
+import pandas
 import pytest
 from scipy.sparse import csr_array
 
@@ -131,6 +132,84 @@ def test_files(tmp_path, suffix, merge_every):
     expected = fit_sharded(model, shards(2, 500), merge_every=merge_every)
     assert found.n_seen_ == 500
     assert np.array_equal(found.dual_coef_, expected.dual_coef_)
+    assert found.classes_.dtype == expected.classes_.dtype == np.int64
+
+
+def write_frames(folder, frames):
+    names = [folder / f"{i}.csv" for i in range(len(frames))]
+    for frame, name in zip(frames, names, strict=True):
+        frame.to_csv(name, index=False, float_format="%.17g")
+    return names
+
+
+def as_frames(given, *columns):
+    """The shards as frames whose columns come in these orders."""
+    frames = [pandas.DataFrame(X, columns=["a", "b"]).assign(target=y) for X, y in given]
+    return [frame[list(order)] for frame, order in zip(frames, columns, strict=True)]
+
+
+def in_memory(frames):
+    return [(frame.drop(columns="target"), frame["target"].to_numpy()) for frame in frames]
+
+
+@pytest.mark.parametrize("kind", ["files", "frames", "batches", "mixed"])
+def test_columns_follow_the_first_shard(tmp_path, kind):
+    given = shards(2, 600)
+    frames = as_frames(given, ("a", "b", "target"), ("b", "target", "a"))
+    files = write_frames(tmp_path, frames)
+    chosen = {
+        "files": files,
+        "frames": in_memory(frames),
+        "batches": [iter([pair]) for pair in in_memory(frames)],
+        "mixed": [files[0], in_memory(frames)[1]],
+    }[kind]
+    model = POLKClassifier(**SETTINGS)
+    found = fit_sharded(model, chosen, merge_every=100)
+    expected = fit_sharded(model, given, merge_every=100)
+    assert np.array_equal(found.dual_coef_, expected.dual_coef_)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_other_columns_are_refused(tmp_path, place):
+    frames = as_frames(shards(2, 60), ("a", "b", "target"), ("a", "b", "target"))
+    more = [*frames]
+    more[place] = more[place].assign(c=1.0)
+    message = "does not have column 'c'" if place == 0 else "also has column 'c'"
+    for chosen in (write_frames(tmp_path, more), in_memory(more)):
+        with pytest.raises(ValueError, match=message):
+            fit_sharded(POLKClassifier(), chosen)
+
+
+def test_the_caps_of_the_model_hold():
+    for caps in ({"max_points": 6}, {"max_bytes": 4000}):
+        model = POLKClassifier(**SETTINGS, batch_size=4, **caps)
+        found = fit_sharded(model, shards(), max_points=50)
+        assert found.model_order_ <= caps.get("max_points", 50)
+        assert found.nbytes_ <= caps.get("max_bytes", np.inf)
+
+
+@pytest.mark.parametrize("bad", [0, 1])
+def test_an_error_ends_the_reading(bad):
+    read = []
+
+    def endless(shard):
+        for _ in range(10**9):
+            read.append(shard)
+            yield (np.full((2, 2), np.nan if shard == bad else 0.0), [0, 1])
+
+    short = (np.full((2, 2), np.nan), [0, 1])
+    for given in ([endless(0), endless(1)], [short, endless(1 - bad)]):
+        with pytest.raises(ValueError, match="NaN"):
+            fit_sharded(POLKClassifier(), given)
+    assert len(read) < 10**5
+
+
+def test_a_pair_as_a_list():
+    model = POLKClassifier(**SETTINGS)
+    found = fit_sharded(model, [list(shard) for shard in shards()])
+    assert found.fingerprint() == fit_sharded(model, shards()).fingerprint()
+    found = fit_sharded(model, [shards(2), shards(4)[0]])  # a list of two batches
+    assert found.n_seen_ == 1600 + 400
 
 
 def test_texts_in_files_are_refused(tmp_path):
@@ -149,6 +228,9 @@ def test_texts_in_files_are_refused(tmp_path):
         (AVMClassifier(), shards(2), {}, "can be merged"),
         (POLKClassifier(), shards(2), {"engine": "spark"}, "'local' or 'ray'"),
         (POLKClassifier(), shards(2), {"merge_every": 0}, "merge_every must be"),
+        (POLKClassifier(), shards(2), {"max_points": 1.9}, "max_points must be"),
+        (POLKClassifier(), [(np.zeros((3, 1)), None)], {}, "shard 0: y is missing"),
+        (POLKClassifier(), [[np.zeros(3), [1, 2]]], {}, "shard 0: every batch .* must be a pair"),
         (POLKClassifier(), [(np.zeros((3, 1)), [1, 2])], {}, "shard 0: X has 3 rows, y has 2"),
         (POLKClassifier(), [*shards(2), (np.ones((9, 3)), [0, 1, 2] * 3)], {}, "features"),
     ],

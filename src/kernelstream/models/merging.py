@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -27,15 +28,15 @@ def merge(
     Parameters
     ----------
     models : sequence of estimators
-        All of one class, with the same kernel and features. They stay as they are. Classes that
-        only some of them have met are taken over.
+        All of one class, with the same kernel and features, in the same order where they have
+        names. They stay as they are. Classes that only some of them have met are taken over.
     weights : sequence of float, optional
         Not negative; by default in proportion to the samples seen. Divided by their sum.
     error : float, optional
         The distance in the RKHS that may be lost. Without it only what other points span to
         eight digits is merged, unless ``max_points`` forces more.
     max_points : int, optional
-        At most this many points remain; by default what the first model allows.
+        At most this many points remain, and never more than the first model allows.
 
     Returns
     -------
@@ -78,8 +79,10 @@ def merge(
                 f"the models live in different spaces: {first.kernel_!r} and {model.kernel_!r}; "
                 "give all of them the same kernel and gamma"
             )
+    _check_names(models)
     if error is not None and not (np.isfinite(error) and error >= 0.0):
         raise ValueError(f"error must be a finite number >= 0, got {error!r}")
+    check_max_points(max_points)
     models = [copy.deepcopy(model).flush() for model in models]
     _share_classes(models)
     shares = _shares(models, weights)
@@ -92,7 +95,9 @@ def merge(
         part[:, :outputs] *= model._state.status[0]["scale"]
         parts.append(part)
     limit = result._capacity_limit(result.n_features_in_)
-    most = limit - result.batch_size if max_points is None else int(max_points)
+    most = limit - result.batch_size  # a step needs room for its batch
+    if max_points is not None:
+        most = min(most, int(max_points))
     state = compressed_state(
         result.kernel_,
         np.concatenate([model.dictionary_ for model in models]),
@@ -115,6 +120,30 @@ def merge(
     return result
 
 
+def check_max_points(max_points: Any) -> None:
+    """Refuse what is no number of points."""
+    if max_points is None:
+        return
+    whole = isinstance(max_points, Integral) and not isinstance(max_points, bool)
+    if not (whole and 1 <= max_points <= np.iinfo(np.int32).max):
+        raise ValueError(
+            f"max_points must be a whole number from 1 to {np.iinfo(np.int32).max}, got "
+            f"{max_points!r}"
+        )
+
+
+def _check_names(models: list[Any]) -> None:
+    """Refuse models whose columns mean different things; plain arrays name none."""
+    named = [model for model in models if hasattr(model, "feature_names_in_")]
+    for model in named[1:]:
+        names, expected = list(model.feature_names_in_), list(named[0].feature_names_in_)
+        if names != expected:
+            raise ValueError(
+                f"the models' features are {expected} and {names}: let all of them learn from "
+                "the same columns in the same order"
+            )
+
+
 def _share_classes(models: list[Any]) -> None:
     """Give every model an output for every class that any of them has met."""
     if not hasattr(models[0], "classes_"):
@@ -133,8 +162,9 @@ def _share_classes(models: list[Any]) -> None:
 def _shares(models: list[Any], weights: Sequence[float] | None) -> Any:
     shares = np.asarray([model.n_seen_ for model in models] if weights is None else weights, float)
     usable = shares.shape == (len(models),) and np.isfinite(shares).all() and (shares >= 0.0).all()
-    if not usable or not shares.sum() > 0.0:
+    if not usable or not shares.any():
         raise ValueError(
             f"weights must be {len(models)} numbers >= 0, not all zero; got {weights!r}"
         )
+    shares = shares / shares.max()  # their sum may be beyond the largest number
     return shares / shares.sum()

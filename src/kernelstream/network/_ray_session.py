@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +17,12 @@ _ENVIRONMENT = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
     "RAY_AUTH_MODE": "token",
 }
+
+#: Guards the two numbers below.
+_lock = threading.Lock()
+#: The address of the Ray that was started here, and how many sessions use it.
+_started: str | None = None
+_users = 0
 
 
 def import_ray() -> Any:
@@ -36,9 +43,14 @@ def import_ray() -> Any:
     return ray
 
 
+def current_session(ray: Any) -> str | None:
+    """What tells the Ray that this process is connected to from others; None without one."""
+    return str(ray.get_runtime_context().gcs_address) if ray.is_initialized() else None
+
+
 @contextmanager
 def ray_session(address: str | None = None, processors: int | None = None) -> Iterator[Any]:
-    """Ray, connected; what was started here is shut down at the end.
+    """Ray, connected; what was started here is shut down by the last session that uses it.
 
     Parameters
     ----------
@@ -48,20 +60,34 @@ def ray_session(address: str | None = None, processors: int | None = None) -> It
     processors : int, optional
         That a Ray started here may use; by default all.
     """
+    global _started, _users
     ray = import_ray()
-    ours = not ray.is_initialized()
-    if ours and address is not None:
-        ray.init(address=address, log_to_driver=False, logging_level="ERROR")
-    elif ours:
-        ray.init(
-            address="local",  # never the cluster that RAY_ADDRESS may name
-            num_cpus=processors,
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level="ERROR",
-        )
+    with _lock:
+        if not ray.is_initialized():
+            _connect(ray, address, processors)
+            _started, _users = current_session(ray), 0
+        session = current_session(ray)
+        ours = session == _started
+        _users += ours
     try:
         yield ray
     finally:
-        if ours:
-            ray.shutdown()
+        with _lock:
+            # Whoever has shut it down meanwhile may have started another one since.
+            if ours and session == _started:
+                _users -= 1
+                if _users == 0:
+                    _started = None
+                    if current_session(ray) == session:
+                        ray.shutdown()
+
+
+def _connect(ray: Any, address: str | None, processors: int | None) -> None:
+    # "local": never the cluster that RAY_ADDRESS may name.
+    options = {"num_cpus": processors, "include_dashboard": False} if address is None else {}
+    ray.init(
+        address="local" if address is None else address,
+        log_to_driver=False,
+        logging_level="ERROR",
+        **options,
+    )

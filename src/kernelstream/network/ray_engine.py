@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import socket
 import tempfile
+import weakref
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -20,12 +23,14 @@ from threadpoolctl import (  # type: ignore[import-untyped]
 
 from kernelstream import storage
 from kernelstream.network._agent import Agent, Message, Name, RoundRecord
-from kernelstream.network._ray_session import ray_session
+from kernelstream.network._ray_session import current_session, ray_session
 
 #: What marks the files of agents.
 _KIND = "Agent"
-#: A restarted agent must be there again within this many seconds.
+#: An agent's process must be there within this many seconds.
 _START_SECONDS = 300.0
+#: Marks a folder of checkpoints that is in use.
+_MARK = "engine.json"
 
 
 class RayEngine:
@@ -39,18 +44,19 @@ class RayEngine:
     ----------
     address : str, optional
         Of a running Ray cluster. Without it the session that this process has is used, and if
-        it has none a Ray is started that only this machine can reach, and shut down by ``close``.
+        it has none a Ray is started that only this machine can reach, and shut down by ``close``
+        of the last engine that uses it.
     processors : int, optional
         That a Ray started here may use; by default all.
     folder : path, optional
-        Where agents write their checkpoints: on a cluster one that all machines share. By
-        default a temporary one of this machine, which ``close`` removes.
+        Where agents write their checkpoints: on a cluster one that all machines share, and of
+        one engine at a time. By default a temporary one of this machine, which ``close`` removes.
     checkpoint_every : int, default=1
         Rounds between two checkpoints. Agents that are restarted from an older one learn the
         rounds since then again; until the next checkpoint this process keeps their samples.
     timeout : float, optional
-        Seconds that an agent may take for its part of a step; by default any time. Starting
-        a process again takes seconds too.
+        Seconds that an agent may take for its part of a step; by default any time. The start
+        of the engine does not count, but that of a process which Ray replaces meanwhile does.
     on_timeout : {"restart", "dead"}, default="restart"
         What is done with an agent that took longer. ``"restart"``: its process is ended and
         started anew from its checkpoint, ``restarts`` times in one step before ``TimeoutError``.
@@ -72,8 +78,11 @@ class RayEngine:
     -----
     A round has three steps: agents with samples open it, neighbours answer, all close it. Every
     call names its round and carries all it needs, so that a call made twice, or repeated by Ray
-    after a restart, does what one call does. An agent writes its checkpoint before it reports a
-    round as closed: plain data, checksummed, replaced in one go.
+    after a restart, does what one call does.
+
+    A round counts when all agents have closed it. What an error leaves behind, in agents that had
+    opened or even closed the round, is undone by the next call that reaches them. So an agent
+    writes its checkpoint when the next round begins: plain data, checksummed, replaced in one go.
 
     BLAS has as many threads in every agent as in this process, because the bits of a product of
     matrices depend on their number. Where agents share processors, let it be one: set
@@ -128,24 +137,86 @@ class RayEngine:
         self._paths: dict[Name, Path] = {}
         self._actors: dict[Name, Any] = {}
         self._next = 0  # the round to come
+        self._turn = 0  # grows with every attempt at a round: see _Host
         self._log: dict[int, _Round] = {}  # what restarted agents may have to learn again
-        self._opened = ExitStack()
         self._ray: Any = None
+        self._session: str | None = None
+        self._end: Callable[[], Any] = _nothing
 
     # ---- the protocol -----------------------------------------------------------------
 
     def start(self, agents: Mapping[Name, Agent]) -> None:
         """Take over copies of these agents, in place of any others."""
         self.close()
+        try:
+            self._start(agents)
+        except BaseException:
+            self.close()
+            raise
+
+    def round(self, round: int, batches: Mapping[Name, tuple[Any, Any]]) -> dict[Name, RoundRecord]:
+        """One round of all agents that are not dead."""
+        self._check_session()
+        self._check_living()
+        self._turn += 1
+        try:
+            now = _Round({name: self._ray.put(batch) for name, batch in batches.items()}, {})
+            requests = self._open(round, now)
+            self._answer(round, now, requests)
+            self._log[round] = now
+            living = [name for name in self._actors if self._lives(name)]
+            closed = self._call({name: self._closing(name, round) for name in living}, round)
+            self._check_living()
+        except BaseException:
+            self._turn += 1  # agents that hear of it undo what they did in this round
+            self._log.pop(round, None)
+            raise
+        self._next = round + 1
+        if round % self.checkpoint_every == 0:  # written by every agent before it took part
+            self._log = {kept: then for kept, then in self._log.items() if kept >= round}
+        return {name: closed[name][0] for name in self._actors if name in closed}
+
+    def agents(self) -> dict[Name, Agent]:
+        """Copies of the agents as they are now; dead ones as they were before."""
+        self._check_session()
+        living = [name for name in self._actors if self._lives(name)]
+        states = self._call({name: self._asking("state") for name in living}, self._next)
+        return {
+            name: _restore(states[name][0]) if name in states else _read(self._paths[name])
+            for name in self._actors
+        }
+
+    def predict(self, name: Name, X: Any) -> NDArray[np.float64]:
+        """(n, outputs): what agent ``name`` says."""
+        self._check_session()
+        if self._lives(name):
+            values = self._call({name: self._asking("predict", X)}, self._next)
+            if name in values:
+                return np.array(values[name][0])
+        return _read(self._paths[name]).predict(X)
+
+    def close(self) -> None:
+        """Let go of the agents; a Ray that was started here goes with the last engine."""
+        self._end()
+        self._end = _nothing
+        self.dead = {}
+        self._neighbours, self._paths, self._actors, self._log = {}, {}, {}, {}
+        self._ray = self._session = None
+
+    def _start(self, agents: Mapping[Name, Agent]) -> None:
         with ExitStack() as opened:
             self._ray = opened.enter_context(ray_session(self.address, self.processors))
+            self._session = current_session(self._ray)
             if self.folder is None:
                 folder = Path(tempfile.mkdtemp(prefix="kernelstream-agents-"))
                 opened.callback(shutil.rmtree, folder, ignore_errors=True)
             else:
                 folder = Path(self.folder).absolute()
                 folder.mkdir(parents=True, exist_ok=True)
-            opened.callback(self._forget)
+                _mark(folder)
+                opened.callback((folder / _MARK).unlink, missing_ok=True)
+            # Not a method: an engine that nobody holds any more is closed, too.
+            opened.callback(_end_actors, self._ray, self._session, self._actors)
             self._next = max((agent.round for agent in agents.values()), default=0)
             for place, (name, agent) in enumerate(agents.items()):
                 self._neighbours[name] = list(agent.neighbours)
@@ -153,57 +224,27 @@ class RayEngine:
                 storage.write(self._paths[name], _KIND, *agent.state())
             for agent in list(agents.values())[:1]:
                 _compile(agent)
-            self._actors = {name: self._make_actor(name) for name in agents}
-            self._call({name: _asking("pid") for name in agents}, self._next)
-            self._opened = opened.pop_all()
-
-    def round(self, round: int, batches: Mapping[Name, tuple[Any, Any]]) -> dict[Name, RoundRecord]:
-        """One round of all agents that are not dead."""
-        now = _Round({name: self._ray.put(batch) for name, batch in batches.items()}, {})
-        requests = self._open(round, now)
-        self._answer(round, now, requests)
-        self._log[round] = now
-        living = [name for name in self._actors if name not in self.dead]
-        closed = self._call({name: self._closing(name, round) for name in living}, round)
-        self._next = round + 1
-        if self._next % self.checkpoint_every == 0:
-            self._log.clear()  # every agent has a checkpoint of what follows
-        return {name: closed[name][0] for name in self._actors if name in closed}
-
-    def agents(self) -> dict[Name, Agent]:
-        """Copies of the agents as they are now; of dead ones as in their last checkpoint."""
-        living = [name for name in self._actors if name not in self.dead]
-        states = self._call({name: _asking("state", self._next) for name in living}, self._next)
-        return {
-            name: Agent.restore(*states[name][0]) if name in states else _read(self._paths[name])
-            for name in self._actors
-        }
-
-    def predict(self, name: Name, X: Any) -> NDArray[np.float64]:
-        """(n, outputs): what agent ``name`` says."""
-        if name not in self.dead:
-            values = self._call({name: _asking("predict", self._next, X)}, self._next)
-            if name in values:
-                return np.array(values[name][0])
-        return _read(self._paths[name]).predict(X)
-
-    def close(self) -> None:
-        """Let go of the agents; a Ray that was started for them is shut down."""
-        self._opened.close()
+            for name in agents:
+                self._actors[name] = self._make_actor(name)
+            if agents:
+                self._await_start(list(agents))
+            self._end = weakref.finalize(self, opened.pop_all().close)
 
     # ---- the steps of a round ---------------------------------------------------------
 
     def _open(self, round: int, now: _Round) -> dict[Name, Any]:
         """References to the requests of the agents that have samples."""
+        turn = self._turn
 
         def opening(batch: Any) -> Callable[[Any], list[Any]]:
-            return lambda actor: actor.open.options(num_returns=2).remote(round, batch)
+            return lambda actor: actor.open.options(num_returns=2).remote(turn, round, batch)
 
         calls = {name: opening(batch) for name, batch in now.batches.items() if self._lives(name)}
         return {name: refs[1] for name, refs in self._call(calls, round).items()}
 
     def _answer(self, round: int, now: _Round, requests: Mapping[Name, Any]) -> None:
         """Ask every agent for all its answers at once, and note where they are."""
+        turn = self._turn
         asked: dict[Name, list[Name]] = {}
         for sender in requests:
             for name in self._neighbours[sender]:
@@ -214,7 +255,7 @@ class RayEngine:
             asking = [requests[sender] for sender in senders]
             count = 1 + len(senders)
             return lambda actor: actor.answer.options(num_returns=count).remote(
-                round, batch, *asking
+                turn, round, batch, *asking
             )
 
         calls = {
@@ -230,8 +271,12 @@ class RayEngine:
         # In the neighbours' order, as everywhere: whoever was asked first.
         names = [neighbour for neighbour in self._neighbours[name] if neighbour in answers]
         values = [answers[neighbour] for neighbour in names]
-        batch = then.batches.get(name)
-        return lambda actor: [actor.close.remote(round, batch, names, *values)]
+        batch, turn = then.batches.get(name), self._turn
+        return lambda actor: [actor.close.remote(turn, round, batch, names, *values)]
+
+    def _asking(self, method: str, *arguments: Any) -> Callable[[Any], list[Any]]:
+        turn, round = self._turn, self._next
+        return lambda actor: [getattr(actor, method).remote(turn, round, *arguments)]
 
     # ---- calls ------------------------------------------------------------------------
 
@@ -260,17 +305,16 @@ class RayEngine:
                         # Beyond Ray's own restarts: somebody ended it for good.
                         self._count_restart(name, attempts, "was lost", RuntimeError)
                         self._actors[name] = self._make_actor(name)
-                    except ray.exceptions.RayTaskError as error:
-                        refused = refused or error.cause
-                        continue
                     else:
+                        if isinstance(value, _Refused):
+                            refused = refused or value.error
+                            continue
                         if not isinstance(value, _Behind):
                             done[name] = [value, *refs[1:]]
                             continue
                         self._catch_up(name, value.round, round)
                 elif self.on_timeout == "dead":
-                    self.dead[name] = round
-                    ray.kill(self._actors[name], no_restart=True)
+                    self._bury(name, round)
                     continue
                 else:
                     self._count_restart(
@@ -286,7 +330,46 @@ class RayEngine:
     def _catch_up(self, name: Name, first: int, round: int) -> None:
         """Let an agent that was restarted learn again what its checkpoint does not know."""
         for missed in range(first, round):
-            self._ray.get(self._closing(name, missed)(self._actors[name]))
+            found = self._ray.get(self._closing(name, missed)(self._actors[name])[0])
+            if isinstance(found, _Refused):
+                raise found.error
+
+    def _bury(self, name: Name, round: int) -> None:
+        """End an agent for good, and write what it was when the round began."""
+        self.dead[name] = round
+        self._ray.kill(self._actors[name], no_restart=True)
+        agent = _read(self._paths[name])
+        for missed in range(agent.round, round):
+            then = self._log[missed]
+            if name in then.batches:
+                agent.open_round(missed, *self._ray.get(then.batches[name]))
+            answers = then.answers.get(name, {})
+            agent.close_round(missed, {who: self._ray.get(ref) for who, ref in answers.items()})
+        storage.write(self._paths[name], _KIND, *agent.state())
+
+    def _await_start(self, names: list[Name]) -> None:
+        refs = [self._actors[name].pid.remote() for name in names]
+        ready, _ = self._ray.wait(refs, num_returns=len(refs), timeout=_START_SECONDS)
+        late = [name for name, ref in zip(names, refs, strict=True) if ref not in ready]
+        if late:
+            raise TimeoutError(
+                f"agent {late[0]!r} did not start within {_START_SECONDS:.0f} s: start fewer "
+                "agents, or see whether Ray has the resources that placement asks for"
+            )
+        self._ray.get(refs)
+
+    def _check_session(self) -> None:
+        if self._ray is None:
+            raise RuntimeError("the engine holds no agents: it was not started, or closed")
+        if current_session(self._ray) != self._session:
+            raise RuntimeError("the Ray of this engine was shut down, and its agents are gone")
+
+    def _check_living(self) -> None:
+        if self._actors and all(name in self.dead for name in self._actors):
+            raise RuntimeError(
+                f"no agent lives: all were declared dead, none answered within {self.timeout} s. "
+                "Allow more time (timeout), or on_timeout='restart'"
+            )
 
     def _count_restart(
         self, name: Name, attempts: dict[Name, int], what: str, error: type[Exception]
@@ -314,13 +397,35 @@ class RayEngine:
         host = self._ray.remote(_Host).options(**options)
         return host.remote(str(self._paths[name]), self.checkpoint_every, _blas_threads())
 
-    def _forget(self) -> None:
-        for name, actor in self._actors.items():
-            if name not in self.dead:
-                self._ray.kill(actor, no_restart=True)
-        self.dead = {}
-        self._neighbours, self._paths, self._actors, self._log = {}, {}, {}, {}
-        self._ray = None
+
+def _nothing() -> None:
+    """The end of an engine that was not started."""
+
+
+def _end_actors(ray: Any, session: str | None, actors: dict[Name, Any]) -> None:
+    if current_session(ray) == session:  # else they went with their Ray
+        for actor in actors.values():
+            ray.kill(actor, no_restart=True)
+
+
+def _mark(folder: Path) -> None:
+    """Claim a folder; refuse one that another engine uses."""
+    mark, here = folder / _MARK, socket.gethostname()
+    try:
+        found = json.loads(mark.read_text())
+        known = Path("/proc/self").exists() and found["host"] == here
+        if known and not Path(f"/proc/{found['process']}").exists():
+            mark.unlink(missing_ok=True)  # its process has ended without closing
+    except (OSError, ValueError, KeyError, TypeError):
+        found = None
+    try:
+        with mark.open("x") as file:
+            json.dump({"host": here, "process": os.getpid()}, file)
+    except FileExistsError:
+        raise RuntimeError(
+            f"another engine keeps its agents in {folder} ({found}): give each a folder of its "
+            f"own, or close the other one. If there is none any more, delete {mark}"
+        ) from None
 
 
 class _Round(NamedTuple):
@@ -336,61 +441,99 @@ class _Behind(NamedTuple):
     round: int
 
 
-def _asking(method: str, *arguments: Any) -> Callable[[Any], list[Any]]:
-    return lambda actor: [getattr(actor, method).remote(*arguments)]
+class _Refused(NamedTuple):
+    """Instead of a result, which Ray would report as an unhandled error to be seen by nobody."""
+
+    error: Exception
 
 
 class _Host:
-    """The actor: one agent, and its checkpoint."""
+    """The actor: one agent, and its checkpoint.
+
+    Calls name their turn, an attempt at a round. A later turn tells that the rounds before its
+    own are settled, and that an earlier turn's attempt at its own round was given up.
+    """
 
     def __init__(self, path: str, checkpoint_every: int, threads: int) -> None:
         threadpool_limits(threads, "blas")
         self._path, self._every = path, checkpoint_every
         self._agent = _read(path)
+        self._turn = -1
         self._opened = -1
+        self._before: tuple[int, bytes] | None = None  # a round, and the agent when it began
+        _compile(self._agent)  # a part of starting, so that no step waits for it
 
     def pid(self) -> int:
         return os.getpid()
 
-    def open(self, round: int, batch: tuple[Any, Any]) -> tuple[Any, Message | None]:
+    def open(self, turn: int, round: int, batch: tuple[Any, Any]) -> tuple[Any, Message | None]:
         """Whether it did, and the request to the neighbours."""
-        if self._agent.round < round:
+        if not self._is_ready(turn, round):
             return _Behind(self._agent.round), None
-        request = self._agent.open_round(round, *batch)
-        self._opened = round
-        return True, request
+        try:
+            request = self._agent.open_round(round, *batch)
+            self._opened = round
+            return True, request
+        except Exception as error:
+            return _Refused(error), None
 
-    def answer(self, round: int, batch: Any, *requests: Message) -> tuple[Any, ...]:
+    def answer(self, turn: int, round: int, batch: Any, *requests: Message) -> tuple[Any, ...]:
         """Whether it did, and the answers in the order of the requests."""
-        if self._agent.round < round:
-            return _Behind(self._agent.round), *([None] * len(requests))
-        self._take(round, batch)
-        return True, *[self._agent.answer(request) for request in requests]
+        nothing = [None] * len(requests)
+        if not self._is_ready(turn, round):
+            return _Behind(self._agent.round), *nothing
+        try:
+            self._take(round, batch)
+            return True, *[self._agent.answer(request) for request in requests]
+        except Exception as error:
+            return _Refused(error), *nothing
 
-    def close(self, round: int, batch: Any, names: list[Name], *answers: Message) -> Any:
+    def close(self, turn: int, round: int, batch: Any, names: list[Name], *answers: Message) -> Any:
         """The record of the round."""
-        agent = self._agent
-        if agent.round < round:
-            return _Behind(agent.round)
-        self._take(round, batch)
-        again = agent.round > round
-        record = agent.close_round(round, dict(zip(names, answers, strict=True)))
-        if not again and (round + 1) % self._every == 0:
-            storage.write(self._path, _KIND, *agent.state())
-        return record
+        if not self._is_ready(turn, round):
+            return _Behind(self._agent.round)
+        try:
+            self._take(round, batch)
+            return self._agent.close_round(round, dict(zip(names, answers, strict=True)))
+        except Exception as error:
+            return _Refused(error)
 
-    def state(self, round: int) -> Any:
-        """All of the agent after the rounds before this one."""
-        return self._agent.state() if self._agent.round >= round else _Behind(self._agent.round)
+    def state(self, turn: int, round: int) -> Any:
+        """All of the agent after the rounds before this one, as in a file."""
+        if not self._is_ready(turn, round):
+            return _Behind(self._agent.round)
+        return storage.dumps(_KIND, *self._agent.state())
 
-    def predict(self, round: int, X: Any) -> Any:
+    def predict(self, turn: int, round: int, X: Any) -> Any:
         """(n, outputs): what the agent says after the rounds before this one."""
-        return self._agent.predict(X) if self._agent.round >= round else _Behind(self._agent.round)
+        if not self._is_ready(turn, round):
+            return _Behind(self._agent.round)
+        try:
+            return self._agent.predict(X)
+        except Exception as error:
+            return _Refused(error)
+
+    def _is_ready(self, turn: int, round: int) -> bool:
+        """Whether this round can be worked on, all before it being closed, none after it."""
+        if turn < self._turn:
+            return False  # a call of a given up attempt that Ray repeats: nobody hears it
+        agent, before = self._agent, self._before
+        if turn > self._turn:
+            left_over = agent.round > round or self._opened == round
+            if left_over and before is not None and before[0] == round:
+                self._agent = agent = _restore(before[1])
+            self._turn, self._opened = turn, -1
+        if agent.round == round and (before is None or before[0] != round):
+            self._before = round, storage.dumps(_KIND, *agent.state())
+            if round % self._every == 0:
+                storage.replace_file(self._path, self._before[1])
+        return agent.round >= round
 
     def _take(self, round: int, batch: Any) -> None:
         """Open the round if this process has not: it may have been restarted in between."""
         if batch is not None and self._opened != round and self._agent.round == round:
-            self.open(round, batch)
+            self._agent.open_round(round, *batch)
+            self._opened = round
 
 
 def _blas_threads() -> int:
@@ -401,9 +544,16 @@ def _blas_threads() -> int:
 
 
 def _read(path: str | os.PathLike[str]) -> Agent:
-    document = storage.read(path)
+    return _agent_of(storage.read(path), os.fspath(path))
+
+
+def _restore(data: bytes) -> Agent:
+    return _agent_of(storage.loads(data), "the message")
+
+
+def _agent_of(document: storage.Document, where: str) -> Agent:
     if document.kind != _KIND:
-        raise storage.ModelFileError(f"{os.fspath(path)} holds a {document.kind}, not an agent")
+        raise storage.ModelFileError(f"{where} holds a {document.kind}, not an agent")
     return Agent.restore(document.header, document.arrays)
 
 

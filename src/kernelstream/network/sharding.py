@@ -7,15 +7,15 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from kernelstream.models._base import KernelEstimator
-from kernelstream.models.merging import COUNTED, merge
+from kernelstream.models.merging import COUNTED, check_max_points, merge
 from kernelstream.network._ray_session import ray_session
 from kernelstream.streams import Batch, StreamError, Text, open_stream
 
@@ -50,14 +50,15 @@ def fit_sharded(
         Each one ``(X, y)``, an iterable of such pairs, or the name of a file that
         :func:`~kernelstream.streams.open_stream` reads and whose columns are numbers. Iterables
         are read here, files where they are learned. Each is visited once, in its order; lengths
-        may differ, and a shard that has ended takes no further part.
+        may differ, and a shard that has ended takes no further part. Where columns have names,
+        all shards must have those of the first one, in any order.
     engine : {"local", "ray"}, default="local"
         Threads of this process (compiled passes run side by side), or tasks of Ray.
     merge_every : int, optional
         Merge whenever every shard has learned from this many more samples, and let all of them
         go on from the merged model. By default they are merged once, at the end.
     max_points : int, optional
-        Of every merged model; by default what ``model`` allows.
+        Of every merged model, and never more than ``model`` allows.
     error : float, optional
         The distance in the RKHS that one merge of all shards may lose where ``max_points`` does
         not force more. Each level of the tree gets an equal share.
@@ -96,13 +97,18 @@ def fit_sharded(
     >>> model.n_seen_, model.model_order_ <= 40, bool(model.score(X_test, y_test) > 0.97)
     (8000, True, True)
     """
-    sources = [_source(shard, target, place) for place, shard in enumerate(_checked(shards))]
     _check(model, engine, merge_every)
+    check_max_points(max_points)
+    labels = is_classifier(model)
+    sources = [
+        _source(shard, target, place, labels) for place, shard in enumerate(_checked(shards))
+    ]
     settings = _Merge(max_points, error)
     with _runner(engine, len(sources), workers, address) as runner:
         result: Any = None
         counts = dict.fromkeys(COUNTED, 0)
         beginning = clone(model)
+        _share_names(runner, sources)
         while learned := _learn_all(runner, beginning, sources, merge_every, classes):
             result = runner.fetch(_merge_all(runner, learned, settings))
             status = result._state.status[0]
@@ -199,16 +205,21 @@ def _learn_all(
     portions = [source.portions(merge_every) for source in sources]
     handles: dict[int, Any] = {}
     waiting = list(range(len(sources)))
+    ended: list[int] = []
     while waiting:
         for shard in list(waiting):
             portion = next(portions[shard], None)
             if portion is None:
                 waiting.remove(shard)
+                ended.extend([shard] if shard in handles else [])
                 continue
             if shard in handles:  # no more than one portion of each shard is on its way
                 runner.wait(handles[shard])
             part = handles[shard] if shard in handles else runner.submit(_begin, shared)
             handles[shard] = runner.submit(_learn, part, portion, shard, classes)
+        for shard in [shard for shard in ended if runner.is_ready(handles[shard])]:
+            runner.wait(handles[shard])  # an error ends the reading of the others
+            ended.remove(shard)
     told = {shard: runner.submit(_tell, handle) for shard, handle in handles.items()}
     found = []
     for shard, handle in handles.items():
@@ -252,10 +263,9 @@ class _Samples:
 class _FileRows:
     """Rows that are read where they are learned."""
 
-    def __init__(self, path: str, target: str | None, place: Any, rows: int | None) -> None:
-        self.path = path
-        self.target = target
-        self.place = place
+    def __init__(self, shard: _FileShard, rows: int | None) -> None:
+        self.path, self.target, self.place = shard.path, shard.target, shard.place
+        self.names, self.labels = shard.names, shard.labels
         self.rows = rows
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
@@ -269,7 +279,8 @@ class _FileRows:
             try:
                 for batch in stream:
                     self.place = stream.position, stream.schema
-                    yield _matrix(batch, self.path, self.target)
+                    X, y = _matrix(batch, self.path, self.target, self.names)
+                    yield X, _whole(y) if self.labels else y
                     if left is not None:
                         left -= len(batch)
                         if left < size:
@@ -282,66 +293,153 @@ class _FileRows:
 
 
 class _ArrayShard:
+    names: list[str] | None = None  # of the columns, in the order that all shards follow
+    plain = False  # no names for the model: rows of files come without
+
     def __init__(self, X: Any, y: Any, shard: int) -> None:
-        self.X, self.y, self.place = X, y, None
+        self.X, self.y, self.place, self.shard = X, y, None, shard
         self.rows = X.shape[0] if hasattr(X, "shape") else len(X)
         self.next = 0
+        if y is None:
+            raise ValueError(f"shard {shard}: y is missing")
         if len(y) != self.rows:
             raise ValueError(f"shard {shard}: X has {self.rows} rows, y has {len(y)}")
+
+    def own_names(self, runner: _Runner) -> list[str] | None:
+        """The columns' names as they come."""
+        return _column_names(self.X)
 
     def portions(self, rows: int | None) -> Iterator[_Samples]:
         """The next samples, at most so many, as one portion."""
         first, last = self.next, self.rows if rows is None else min(self.next + rows, self.rows)
         self.next = last
         if first < last:
-            yield _Samples(*_cut(self.X, self.y, first, last))
+            X, y = _cut(self.X, self.y, first, last)
+            yield _Samples(_ordered(X, self), y)
 
 
 class _IteratorShard:
-    def __init__(self, batches: Iterable[tuple[Any, Any]]) -> None:
+    names: list[str] | None = None
+    plain = False
+
+    def __init__(self, batches: Iterable[tuple[Any, Any]], shard: int) -> None:
         self.batches = iter(batches)
-        self.place = None
+        self.place, self.shard = None, shard
+
+    def own_names(self, runner: _Runner) -> list[str] | None:
+        """Those of the first batch."""
+        first = list(islice(self.batches, 1))
+        self.batches = chain(first, self.batches)
+        return _column_names(self._pair(first[0])[0]) if first else None
 
     def portions(self, rows: int | None) -> Iterator[_Samples]:
         """The next samples, at most so many, batch by batch."""
         left = rows
         while left is None or left > 0:
-            X, y = next(self.batches, (None, None))
-            if y is None:
+            found = list(islice(self.batches, 1))
+            if not found:
                 return
+            X, y = self._pair(found[0])
             if left is not None:
                 if len(y) > left:
                     self.batches = chain([_cut(X, y, left, len(y))], self.batches)
                     X, y = _cut(X, y, 0, left)
                 left -= len(y)
             if len(y):
-                yield _Samples(X, y)
+                yield _Samples(_ordered(X, self), y)
+
+    def _pair(self, batch: Any) -> tuple[Any, Any]:
+        if not (isinstance(batch, tuple | list) and len(batch) == 2) or batch[1] is None:
+            raise TypeError(
+                f"shard {self.shard}: every batch of an iterable must be a pair (X, y), got "
+                f"{type(batch).__name__}"
+            )
+        return batch[0], batch[1]
 
 
 class _FileShard:
-    def __init__(self, path: str, target: str | None) -> None:
-        self.path, self.target = path, target
+    names: list[str] | None = None
+    plain = False
+
+    def __init__(self, path: str, target: str | None, labels: bool) -> None:
+        self.path, self.target, self.labels = path, target, labels
         self.place: Any = None
         self.begun = False
+
+    def own_names(self, runner: _Runner) -> list[str] | None:
+        """Of the columns beside the target; looked up where files are read."""
+        return runner.fetch(runner.submit(_file_names, self.path, self.target))  # type: ignore[no-any-return]
 
     def portions(self, rows: int | None) -> Iterator[_FileRows]:
         """The next rows, at most so many, as one portion."""
         if not self.begun or self.place is not None:
             self.begun = True
-            yield _FileRows(self.path, self.target, self.place, rows)
+            yield _FileRows(self, rows)
 
 
-def _source(shard: Any, target: str | None, place: int) -> Any:
+def _source(shard: Any, target: str | None, place: int, labels: bool) -> Any:
     if isinstance(shard, str | os.PathLike):
-        return _FileShard(os.path.abspath(shard), target)
-    if isinstance(shard, tuple) and len(shard) == 2:
-        return _ArrayShard(*shard, place)
+        return _FileShard(os.path.abspath(shard), target, labels)
+    # A list of two may also be one of two batches, which are pairs and no matrices.
+    if (isinstance(shard, tuple) and len(shard) == 2) or (
+        isinstance(shard, list) and len(shard) == 2 and getattr(shard[0], "ndim", 0) == 2
+    ):
+        return _ArrayShard(shard[0], shard[1], place)
     if isinstance(shard, Iterable) and not isinstance(shard, np.ndarray):
-        return _IteratorShard(shard)
+        return _IteratorShard(shard, place)
     raise TypeError(
         f"shard {place} must be (X, y), an iterable of such pairs or the name of a file, got "
         f"{type(shard).__name__}"
     )
+
+
+def _share_names(runner: _Runner, sources: list[Any]) -> None:
+    """Let all shards follow the first one whose columns have names."""
+    for first in sources:
+        names = first.own_names(runner)
+        if names is not None:
+            files = any(isinstance(source, _FileShard) for source in sources)
+            for source in sources:
+                source.names, source.plain = names, files
+            return
+
+
+def _column_names(X: Any) -> list[str] | None:
+    names = list(getattr(X, "columns", []))
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def _file_names(path: str, target: str | None) -> list[str] | None:
+    stream = open_stream(path, target=target, batch_rows=1)
+    try:
+        next(stream, None)
+        wanted = target if target is not None else "target"
+        return [name for name in stream.schema if name != wanted] or None
+    finally:
+        stream.close()
+
+
+def _ordered(X: Any, source: _ArrayShard | _IteratorShard) -> Any:
+    """A data frame with its columns as in the first shard; arrays have no names."""
+    found = _column_names(X)
+    if source.names is None or found is None:
+        return X
+    if found != source.names:
+        _check_names(found, source.names, f"shard {source.shard}")
+        X = X[source.names]
+    return X.to_numpy() if source.plain else X
+
+
+def _check_names(found: list[str], names: list[str], where: str) -> None:
+    for what, wrong in (
+        ("does not have", [name for name in names if name not in found]),
+        ("also has", [name for name in found if name not in names]),
+    ):
+        if wrong:
+            raise ValueError(
+                f"{where} {what} column {wrong[0]!r}: all shards must have the columns of the "
+                f"first one, {names}"
+            )
 
 
 def _cut(X: Any, y: Any, first: int, last: int) -> tuple[Any, Any]:
@@ -351,13 +449,18 @@ def _cut(X: Any, y: Any, first: int, last: int) -> tuple[Any, Any]:
     return rows(X), rows(y)
 
 
-def _matrix(batch: Batch, path: str, target: str | None) -> tuple[Any, Any]:
+def _matrix(
+    batch: Batch, path: str, target: str | None, order: list[str] | None
+) -> tuple[Any, Any]:
     """A batch of a file as X and y."""
-    names = list(batch.columns)
     wanted = target if target is not None else "target"
-    if wanted not in names:
+    if wanted not in batch.columns:
         raise StreamError(f"{path} has no column {wanted!r}: name the target's with target=.")
-    texts = [name for name in names if name != wanted and not _is_number(batch.columns[name])]
+    names = [name for name in batch.columns if name != wanted]
+    if order is not None and names:
+        _check_names(names, order, path)
+        names = order
+    texts = [name for name in names if not _is_number(batch.columns[name])]
     if texts:
         raise StreamError(
             f"{path}: column {texts[0]!r} does not hold numbers; fit_sharded takes prepared "
@@ -365,10 +468,17 @@ def _matrix(batch: Batch, path: str, target: str | None) -> tuple[Any, Any]:
         )
     column = batch.columns[wanted]
     y = np.array(column.values)[column.codes] if isinstance(column, Text) else column
-    parts = [batch.columns[name][:, None] for name in names if name != wanted]  # type: ignore[index]
+    parts = [batch.columns[name][:, None] for name in names]  # type: ignore[index]
     if batch.matrix is None:
         return np.hstack(parts), y
     return (np.hstack([batch.matrix, *parts]) if parts else batch.matrix), y
+
+
+def _whole(y: Any) -> Any:
+    """Labels 0, 1, ... as whole numbers: files of text only know numbers."""
+    if y.dtype.kind == "f" and ((y == np.floor(y)) & (np.abs(y) < 2.0**53)).all():
+        return y.astype(np.int64)
+    return y
 
 
 def _is_number(column: Any) -> bool:
@@ -385,7 +495,10 @@ class _Runner(Protocol):
 
     def share(self, value: Any) -> Any: ...
 
-    def wait(self, handle: Any) -> None: ...
+    def is_ready(self, handle: Any) -> bool: ...
+
+    def wait(self, handle: Any) -> None:
+        """Until it is ready; raises its error."""
 
     def fetch(self, handle: Any) -> Any: ...
 
@@ -401,8 +514,11 @@ class _Threads:
     def share(self, value: Any) -> Any:
         return value
 
+    def is_ready(self, handle: Future[Any]) -> bool:
+        return handle.done()
+
     def wait(self, handle: Future[Any]) -> None:
-        handle.exception()
+        handle.result()
 
     def fetch(self, handle: Future[Any]) -> Any:
         return handle.result()
@@ -426,11 +542,21 @@ class _RayTasks:
     def share(self, value: Any) -> Any:
         return self._ray.put(value)
 
+    def is_ready(self, handle: Any) -> bool:
+        return bool(self._ray.wait([handle], timeout=0, fetch_local=False)[0])
+
     def wait(self, handle: Any) -> None:
-        self._ray.wait([handle], fetch_local=False)
+        self.fetch(self.submit(_nothing, handle))  # the model stays where it is
 
     def fetch(self, handle: Any) -> Any:
-        return self._ray.get(handle)
+        try:
+            return self._ray.get(handle)
+        except self._ray.exceptions.RayTaskError as error:
+            raise error.cause from None
+
+
+def _nothing(part: Any) -> None:
+    """Fails where that part did."""
 
 
 def _run_alone(function: Callable[..., Any], *arguments: Any) -> Any:
