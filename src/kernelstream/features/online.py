@@ -349,14 +349,14 @@ class FeatureLearner(KernelEstimator):
         rank, ridge, M = self._live_inner()
         state = self._state
         if self.align:  # root and rotation of the basis that was carried along
-            rotation = state.rotation[:rank, :rank]
+            rotation = state.rotation[:, :rank]
             W = rotation @ np.linalg.inv(state.root[:rank, :rank]).T
         else:
             values, vectors = np.linalg.eigh(M)
             W = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
         solved = np.linalg.solve(M + ridge * np.eye(rank), W.T)
         matrix = np.zeros((state.order, self.n_components))
-        matrix[:, :rank] = state.factor[: state.order, :rank] @ solved
+        matrix[:, : solved.shape[1]] = state.factor[: state.order, :rank] @ solved
         return self._times(rows, matrix)
 
     def _errors(self, rows: Rows) -> NDArray[np.float64]:
