@@ -77,7 +77,7 @@ def test_spheres_come_close_to_the_batch_solution(gamma, loose, budgeted):
     X = spheres(size(2000, 500))
     best = KernelFeatures(7, gamma=gamma, random_state=0).fit(X).inverse_fit_error(X).mean()
     for parameters, factor in (
-        ({"solver": "parametric"}, loose),
+        ({"solver": "parametric", "budget": None}, loose),
         ({"solver": "nonparametric", "budget": 35}, budgeted),
         ({"solver": "nonparametric", "budget": 35, "step_size": "tracking"}, budgeted),
     ):
@@ -289,3 +289,12 @@ def _products(model, X):
     parts = gaussian(0.3), model.dictionary_, model.factor_[:, : model.rank_], X, model.alpha
     Z = naive.features(*parts)
     return Z @ Z.T
+
+
+def test_without_parameters_memory_is_bounded_and_learning_does_not_hurt():
+    X = np.random.default_rng(0).normal(size=(size(3000, 300), 5))
+    model = OnlineKernelFeatures(6, gamma=0.05)
+    first = model.partial_fit(X[:30]).inverse_fit_error(X).mean()
+    assert model.partial_fit(X[30:]).inverse_fit_error(X).mean() < 1.05 * first
+    assert (len(model.dictionary_), model._solver) == (30, "nonparametric")
+    assert model.set_params(budget=None)._solver == "parametric"
