@@ -194,8 +194,8 @@ def _tracking_rows(
             runs = []
             for seed, X in enumerate(streams):
                 model = OnlineKernelFeatures(
-                    10, gamma=0.5, budget=budget, step_size="tracking", basis="printed",
-                    random_state=seed, **settings,
+                    10, gamma=0.5, budget=budget, solver="parametric", step_size="tracking",
+                    basis="printed", random_state=seed, **settings,
                 )  # fmt: skip
                 runs.append(model.partial_fit_errors(X))
             errors[name, budget] = np.array(runs)
@@ -251,8 +251,8 @@ def _feature_mismatch(X: Any, Z: Any) -> float:
 def _online_mismatch(X: Any, r: int, seed: int, tracker: str) -> float:
     """Each window with the subspace as it is at the window's end."""
     model = OnlineKernelFeatures(
-        r, gamma=0.5, budget=2 * r, step_size="tracking", basis="printed", random_state=seed,
-        **_TRACKERS[tracker],
+        r, gamma=0.5, budget=2 * r, solver="parametric", step_size="tracking", basis="printed",
+        random_state=seed, **_TRACKERS[tracker],
     )  # fmt: skip
     K = Gaussian(0.5)(X)
     model.partial_fit(X[:99])
@@ -471,7 +471,9 @@ def _gaussian_blocks(count: int) -> Iterator[Any]:
 
 
 def _memory_rows(settings: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
-    model = OnlineKernelFeatures(**settings, step_size="tracking", basis="printed")
+    model = OnlineKernelFeatures(
+        **settings, solver="parametric", step_size="tracking", basis="printed"
+    )
     blocks = _gaussian_blocks(200)
     first = next(blocks)
     model.partial_fit(first)

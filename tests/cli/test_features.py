@@ -117,6 +117,16 @@ def test_sources_without_column_names(tool, tmp_path):
     assert len(pd.read_csv(tmp_path / "z.csv")) == 300
 
 
+@pytest.mark.parametrize("name", ["z0", "line", "fit_error"])
+def test_a_target_with_a_name_of_ours_replaces_nothing(tool, ellipsoid, tmp_path, name):
+    ellipsoid.write_text(ellipsoid.read_text().replace("turned", name, 1))
+    tool("features", ellipsoid, "--target", name, "--n-components", 2, "--out", "z.csv")
+    table = pd.read_csv(tmp_path / "z.csv")
+    assert list(table) == ["line", "z0", "z1", "fit_error", f"{name}_"]
+    assert table["z0"].nunique() > 1000
+    assert set(table[f"{name}_"]) == {0, 1}
+
+
 def test_stopped_on_the_way_keeps_what_is_there(tmp_path):
     """A pipe that nobody closes: SIGTERM ends the waiting, and the rows so far are written."""
     rows = write_rows(tmp_path / "rows.csv", 2000).read_text().encode()
@@ -143,6 +153,11 @@ MISTAKES = {
     "nothing to apply": (("--out", "z.csv", "--apply", "none.ks"), "there is no file none.ks"),
     "not an extractor": (("--out", "z.csv", "--apply", "rows.csv"), "features --save"),
     "apply and learn": (("--out", "z.csv", "--apply", "a.ks", "--save", "b.ks"), "learns nothing"),
+    "apply and align": (("--out", "z.csv", "--apply", "a.ks", "--no-align"), "--no-align is for"),
+    "apply and prepare": (
+        ("--out", "z.csv", "--apply", "a.ks", "--warm-up", 9),
+        "--warm-up is for",
+    ),
     "kind": (("--out", "z.csv", "--column", "x=word"), "NAME=KIND"),
 }
 
@@ -161,7 +176,8 @@ def test_a_bad_row_leaves_the_old_file(tool, rows, tmp_path):
     text = rows.read_text().splitlines()
     text[350] = "inf,1,Ulm,1,yes"
     rows.write_text("\n".join(text))
-    tool(*FEATURES, "--out", "z.csv", "--batch-rows", 100, code=2)
+    stopped = tool(*FEATURES, "--out", "z.csv", "--batch-rows", 100, code=2)
+    assert "Use --on-bad skip to go on" in stopped.err
     assert (tmp_path / "z.csv").read_text() == "old"
     tool(*FEATURES, "--out", "z.csv", "--batch-rows", 100, "--on-bad", "skip")
     assert len(pd.read_csv(tmp_path / "z.csv")) == 399

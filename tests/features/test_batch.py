@@ -181,3 +181,27 @@ class TestUse:
         model = KernelFeatures(2).fit(X)
         with pytest.raises(ValueError, match="row 3, column 1"):
             model.transform(np.where(np.arange(60).reshape(20, 3) == 10, np.nan, X))
+
+
+@pytest.mark.parametrize("alpha", [1e-100, 1e-16, 1e-3])
+def test_more_components_than_directions(alpha):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    model = KernelFeatures(10, kernel="linear", alpha=alpha, random_state=0).fit(X)
+    assert np.allclose(model.kernel_approximation(X), X @ X.T, atol=1e-2)
+    assert model.inverse_fit_error(X).max() < 1e-4
+
+
+def test_a_fit_that_fails_leaves_the_model_as_it_was(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    model = KernelFeatures(3, random_state=0).fit(X)
+    before = model.transform(X)
+
+    def fail(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(KernelFeatures, "_prepare", fail)
+    with pytest.raises(MemoryError):
+        model.fit(np.hstack([X, X]))
+    assert np.array_equal(model.transform(X), before)
+    with pytest.raises(ValueError, match="alpha"):
+        model.set_params(alpha=1e300).fit(X)

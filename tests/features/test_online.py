@@ -77,7 +77,7 @@ def test_spheres_come_close_to_the_batch_solution(gamma, loose, budgeted):
     X = spheres(size(2000, 500))
     best = KernelFeatures(7, gamma=gamma, random_state=0).fit(X).inverse_fit_error(X).mean()
     for parameters, factor in (
-        ({"solver": "parametric"}, loose),
+        ({"solver": "parametric", "budget": None}, loose),
         ({"solver": "nonparametric", "budget": 35}, budgeted),
         ({"solver": "nonparametric", "budget": 35, "step_size": "tracking"}, budgeted),
     ):
@@ -222,3 +222,79 @@ def test_sample_weight_zero_is_a_sample_that_never_came():
     expected = other.predict_then_learn(X[used], y[used], classes=[0, 1])
     assert model.fingerprint() == other.fingerprint()
     assert np.array_equal(said[used], expected)
+
+
+# Numbers at the edge.
+
+
+@pytest.mark.parametrize("rank", [1, 3])
+@pytest.mark.parametrize("step_size", ["inverse", "inverse_square", "tracking"])
+def test_an_orthonormal_basis_stays_so_on_the_smallest_budget(rank, step_size):
+    X = np.ones((30, 3)) if rank == 1 else spheres(120)
+    model = OnlineKernelFeatures(
+        rank, budget=rank, kernel="linear" if rank == 1 else "rbf", removal="fifo",
+        step_size=step_size, solver="parametric",
+    )  # fmt: skip
+    for x in X:
+        A = model.partial_fit(x[None]).factor_[:, : model.rank_]
+        assert np.allclose(A.T @ model.kernel_(model.dictionary_) @ A, np.eye(model.rank_), 0, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("scale", "parameters"),
+    [
+        (1.0, {"alpha": 1e3, "gamma": 0.5, "solver": "parametric"}),
+        (1.0, {"alpha": 1e6, "gamma": 0.5, "solver": "nonparametric"}),
+        (1e-100, {"kernel": "linear", "solver": "nonparametric"}),
+        (1e-100, {"kernel": "linear", "solver": "nonparametric", "alpha": 0.0}),
+        (1e-49, {"kernel": "linear", "solver": "nonparametric", "alpha": 0.0}),
+        (1e-49, {"kernel": "linear", "solver": "parametric", "alpha": 0.0}),
+    ],
+)
+@pytest.mark.parametrize("step_size", ["tracking", "tracking_square"])
+def test_printed_steps_stay_finite(scale, parameters, step_size):
+    X = scale * np.random.default_rng(0).normal(size=(400, 3))
+    model = OnlineKernelFeatures(2, budget=6, basis="printed", step_size=step_size, **parameters)
+    for first in range(0, 400, 20):
+        model.partial_fit(X[first : first + 20])
+        assert all(np.isfinite(part).all() for part in model._state[:-1])
+        assert np.isfinite(model.transform(X[:9])).all()
+    model.fingerprint()  # JSON without NaN
+
+
+def test_alignment_survives_a_direction_that_dies_out():
+    """The features turn no more than the subspace does, and the next direction fits in."""
+    X = np.random.default_rng(0).normal(size=(140, 4))
+    model = OnlineKernelFeatures(
+        4, budget=8, gamma=0.3, align=True, removal="fifo", step_size="tracking",
+        solver="parametric",
+    ).partial_fit(X[:100])  # fmt: skip
+    ranks = set()
+    for x in [*np.repeat(X[100:101], 40, axis=0), *X[100:]]:
+        old, rank = model.transform(X[:50]), model.rank_
+        new = model.partial_fit(x[None]).transform(X[:50])
+        ranks.add(model.rank_)
+        u, _, vt = np.linalg.svd(old.T @ new)
+        best = np.linalg.norm(old @ (u @ vt) - new)
+        if model.rank_ < rank:
+            assert np.linalg.norm(new - old) < 1.5 * best + 0.05
+        rotation = model._state.rotation
+        assert np.allclose(rotation.T @ rotation, np.eye(4), 0, 1e-9)
+        assert np.allclose(new @ new.T, _products(model, X[:50]), 0, 1e-6)
+    assert min(ranks) < 4
+    assert model.rank_ == 4
+
+
+def _products(model, X):
+    parts = gaussian(0.3), model.dictionary_, model.factor_[:, : model.rank_], X, model.alpha
+    Z = naive.features(*parts)
+    return Z @ Z.T
+
+
+def test_without_parameters_memory_is_bounded_and_learning_does_not_hurt():
+    X = np.random.default_rng(0).normal(size=(size(3000, 300), 5))
+    model = OnlineKernelFeatures(6, gamma=0.05)
+    first = model.partial_fit(X[:30]).inverse_fit_error(X).mean()
+    assert model.partial_fit(X[30:]).inverse_fit_error(X).mean() < 1.05 * first
+    assert (len(model.dictionary_), model._solver) == (30, "nonparametric")
+    assert model.set_params(budget=None)._solver == "parametric"

@@ -47,10 +47,11 @@ from kernelstream.streams.batch import Batch, Source, Text
 BLOCK_ROWS = 100
 #: Rows drawn in the report.
 _SAMPLE_ROWS = 500
-#: Stored samples for each feature where no budget is given (the paper: 1.5 to 5).
-_BUDGET = 5
 #: Where nothing else is given: a stream may change at any time.
-_DEFAULTS = {"n_components": 10, "step_size": "tracking", "basis": "printed", "random_state": 0}
+_DEFAULTS = {
+    "n_components": 10, "solver": "parametric", "step_size": "tracking", "basis": "printed",
+    "random_state": 0,
+}  # fmt: skip
 _SECONDS = 0.5  # between two drawings
 
 _FEATURES = "The features (in brackets what is taken where nothing is given)"
@@ -233,9 +234,17 @@ def features(
         "forgetting": forgetting, "basis": basis, "random_state": random_state,
     }  # fmt: skip
     given = {name: value for name, value in given.items() if value is not None}
-    if apply is not None and (given or save is not None):
-        first = option(next(iter(given), "save"))
-        raise UserError(f"{first} is for learning, and --apply learns nothing", "leave one out")
+    preparing = {"warm_up": warm_up, "buckets": buckets, "standardise": standardise}
+    if apply is not None:
+        usual = {"warm_up": 1000, "buckets": 256, "standardise": True}
+        learning = [option(name) for name in given]
+        learning += [option(name) for name in usual if preparing[name] != usual[name]]
+        learning += ["--no-align"] * (not align) + ["--column"] * bool(column)
+        learning += ["--save"] * (save is not None)
+        if learning:
+            raise UserError(
+                f"{learning[0]} is for learning, and --apply learns nothing", "leave one out"
+            )
     saved = None if apply is None else _load(apply)
     reading: dict[str, Any] = {
         "target": target, "batch_rows": batch_rows, "on_bad": on_bad, "format": format,
@@ -245,10 +254,10 @@ def features(
     if saved is not None:
         reading["schema"] = saved.preparation.schema
         reading["n_features"] = n_features or saved.preparation.matrix_width
-    preparing = {"warm_up": warm_up, "buckets": buckets, "standardise": standardise}
     console = Console(stderr=True)
     stop = Stop()
     with stop.listening(), contextlib.closing(open_stream(file, **reading)) as source:
+        source.bad.cure = "--on-bad skip"
         run = _Run.begin(file, source, saved, target, {**given, "align": align}, preparing)
         with (
             console.status("compiling, once per machine ...")
@@ -327,7 +336,6 @@ class _Run:
             raise UserError(f"{file}: {error}", "name another --target or fewer --drop") from None
         settings = {**_DEFAULTS, **{name: _value(value) for name, value in given.items()}}
         settings.setdefault("gamma", preparation.suggested_gamma)
-        settings.setdefault("budget", _BUDGET * settings["n_components"])
         extractor = OnlineKernelFeatures(**settings)
         try:
             extractor._check_parameters()
@@ -338,14 +346,15 @@ class _Run:
 
     def compile(self) -> None:
         """Load or make the machine code now, so that the times measured are the stream's."""
-        if not self.learning:
-            return
-        extractor = clone(self.stream.extractor).set_params(gamma=1.0, n_components=1, budget=2)
-        X = np.arange(5.0)[:, None]
+        extractor = self.stream.extractor
+        X = np.zeros((1, 1 if self.learning else extractor.n_features_in_))
         for rows in (X, csr_array(X)):
-            fresh = clone(extractor)
-            fresh.partial_fit_errors(rows)
-            fresh.transform(rows)
+            if self.learning:
+                extractor = clone(extractor).set_params(gamma=1.0, n_components=1, budget=2)
+                extractor.partial_fit(np.arange(5.0)[:, None]).partial_fit_errors(rows)
+            extractor.transform(rows)
+            extractor.inverse_fit_error(rows)
+        self._started = time.perf_counter()
 
     # ---- rows -------------------------------------------------------------------------
 
@@ -396,13 +405,13 @@ class _Run:
         Z = np.concatenate(features)
         self.sample = Z[-_SAMPLE_ROWS:]
         lines, *kept = (part[first:end] for part in rows[1:])
-        names = [name if name not in _OWN else f"{name}_" for name in self.kept]
-        return {
+        table = {
             "line": lines,
             **{f"z{place}": np.ascontiguousarray(column) for place, column in enumerate(Z.T)},
             "fit_error": np.concatenate(errors),
-            **dict(zip(names, kept, strict=True)),
         }
+        names = [f"{name}_" if name in table else name for name in self.kept]
+        return table | dict(zip(names, kept, strict=True))
 
     def _learn(self, X: Any) -> NDArray[np.float64]:
         extractor = self.stream.extractor
@@ -433,10 +442,6 @@ class _Run:
             "wall_seconds": time.perf_counter() - self._started,
             "stopped_by": None if stop.signal is None else signal.Signals(stop.signal).name,
         }
-
-
-#: Names of the columns that are always written.
-_OWN = {"line", "fit_error"}
 
 
 def _value(value: Any) -> Any:

@@ -44,8 +44,9 @@ NOVELTY = 1e-8
 DEAD = 1e-12
 #: ... or not told from the rounding of M, relative to the sum of its terms.
 NOISE = 1e-14
-#: An orthonormal basis of which an update leaves less than this: M is computed from scratch.
-LEFT_OVER = 1e-2
+#: A direction of an orthonormal basis of which an update leaves less than this part: M is
+#: computed from scratch.
+LEFT_OVER = 0.5
 #: A stored sample without which less than this is left of a direction holds it alone ...
 ALONE = 1e-6
 #: ... and this many of them are passed over in the search for one to discard.
@@ -56,12 +57,13 @@ FLOOR = 1e-14
 REFRESH_EVERY = 16
 #: M is scaled when its trace leaves 2^-LARGEST_EXPONENT .. 2^LARGEST_EXPONENT.
 LARGEST_EXPONENT = 128
-#: A sample with a smaller k(x, x) is no direction.
-SMALLEST_SELF_KERNEL = 1e-200
+#: A sample with a smaller k(x, x) is no direction: steps divide by it, squared.
+SMALLEST_SELF_KERNEL = 1e-100
 #: The budget of those who have none.
 UNLIMITED = np.iinfo(np.int64).max
-#: Shorter squared coefficients: the subspace knows nothing of the sample.
-NOTHING = 1e-280
+#: Squared coefficients times the trace of M below this part of k(x, x): the subspace knows nothing
+#: of the sample.
+NOTHING = 1e-40
 
 STATUS = np.dtype(
     (
@@ -114,6 +116,11 @@ class FeatureState(NamedTuple):
     def order(self) -> int:
         """Samples stored."""
         return int(self.status[0]["order"])
+
+    @property
+    def extent(self) -> int:
+        """Places in use: as many as there are stored samples."""
+        return self.order
 
     @property
     def nbytes(self) -> int:
@@ -344,7 +351,7 @@ def _refactor(state, settings):
     if settings.orthonormal or rank < state.factor.shape[1] or settings.align or settings.outputs:
         least = inverse_factor(state.inner, rank, floor, state.root)
         # M was I before the update: what is left of a direction after a removal is a difference.
-        return least <= (LEFT_OVER / rank if settings.orthonormal else 100.0 * DEAD) * trace
+        return least <= (LEFT_OVER if settings.orthonormal else 100.0 * DEAD * trace)
     return False
 
 
@@ -380,7 +387,36 @@ def _orthonormalise(state, settings, y):
 
 
 @inner
-def _refresh(state):
+def _keep_aligned(state, values, vectors, live):
+    """The features of the live directions stay where they are when the columns are turned.
+
+    The orthonormal basis L root' becomes L V D^(-1/2) = L root' T with T = root V D^(1/2), for the
+    live directions only. The dead ones leave free what is orthogonal to that.
+    """
+    rank, r = state.status[0].rank, state.factor.shape[1]
+    T = np.zeros((rank, live))
+    for i in range(rank):
+        for j in range(live):
+            for k in range(i + 1):
+                T[i, j] += state.root[i, k] * vectors[k, rank - 1 - j]
+            T[i, j] *= math.sqrt(values[rank - 1 - j])
+    u, _, vt = np.linalg.svd(T, True)
+    for j in range(live):  # u = [T made orthogonal, the rest]
+        for i in range(rank):
+            T[i, j] = 0.0
+            for k in range(live):
+                T[i, j] += u[i, k] * vt[k, j]
+    u[:, :live] = T
+    old = state.rotation.copy()
+    for i in range(r):
+        for j in range(rank):
+            state.rotation[i, j] = 0.0
+            for k in range(rank):
+                state.rotation[i, j] += old[i, k] * u[k, j]
+
+
+@inner
+def _refresh(state, settings):
     """M from scratch, and directions that have died out given free again."""
     status = state.status[0]
     status.changes = 0
@@ -422,12 +458,11 @@ def _refresh(state):
                 turned[j, 0] += state.weights[k, c] * vectors[k, rank - 1 - j]
         for j in range(rank):
             state.weights[j, c] = turned[j, 0] if j < live else 0.0
+    if settings.align:
+        _keep_aligned(state, values, vectors, live)
     state.inner[:] = 0.0
     state.solver[:] = 0.0
     state.root[:] = 0.0
-    state.rotation[:] = 0.0
-    for j in range(r):
-        state.rotation[j, j] = 1.0
     for j in range(live):
         state.inner[j, j] = values[rank - 1 - j]
     status.rank = live
@@ -615,7 +650,7 @@ def _take_over(state, own, q, d):
     for j in range(1, rank):
         if state.inner[j, j] < state.inner[weakest, weakest]:
             weakest = j
-    length = math.sqrt(state.inner[weakest, weakest] / own)
+    length = math.sqrt(max(state.inner[weakest, weakest], 0.0) / own)
     for j in range(rank):
         q[j] = length if j == weakest else 0.0
         d[j] = -state.inner[j, weakest] * length
@@ -662,18 +697,18 @@ def _move(state, settings, values, own, c, q, d, square, product, cross):
         error = own
         for j in range(rank):
             error -= q[j] * (c[j] + d[j])
-        gain = mu * mu * max(error, 0.0)
+        error = max(error, 0.0)
         for i in range(rank):
             for j in range(rank):
                 cross[i, j] = kept * state.inner[i, j] + mu * q[i] * d[j]
                 state.inner[i, j] = (
                     kept * kept * state.inner[i, j]
                     + kept * mu * (q[i] * d[j] + d[i] * q[j])
-                    + gain * q[i] * q[j]
+                    + (mu * q[i]) * (mu * q[j]) * error  # mu^2 may overflow
                 )
         return
     # The Frobenius norm of K is at least its spectral norm and at most the paper's trace.
-    norm = math.sqrt(status.gram_square)
+    norm = max(math.sqrt(status.gram_square), own, SMALLEST_SELF_KERNEL)
     mu, fade = _step(state, settings, square, norm, status.seen + 1)
     multiply(state.gram, False, state.factor, False, product, n, rank, n - 1, 1.0, 0.0)
     for i in range(n):  # (19)
@@ -766,16 +801,18 @@ def _carry(state, cross, old_inner, b, y, out):
 def _turn(state, cross, old_root):
     """The rotation that moves the orthonormal basis of the subspace least (Procrustes).
 
-    The basis is E = L root' rotation'; E_new' E_old = rotation X with X = root cross old_root'
-    old_rotation', and its trace is largest for rotation = V U' of X = U S V'.
+    The basis is E = L root' R' with R the columns of the rotation for the directions in use;
+    E_new' E_old = R X with X = root cross old_root' R_old', and its trace is largest for R = V U'
+    of X = U S V'. The columns not in use stay orthogonal to R, since V spans what R_old does.
     """
-    rank = state.status[0].rank
+    rank, r = state.status[0].rank, state.factor.shape[1]
     left, right = np.empty((rank, rank)), np.empty((rank, rank))
     multiply(state.root, False, cross, False, left, rank, rank, rank, 1.0, 0.0)
     multiply(left, False, old_root, True, right, rank, rank, rank, 1.0, 0.0)
-    multiply(right, False, state.rotation, True, left, rank, rank, rank, 1.0, 0.0)
-    u, _, vt = np.linalg.svd(left)
-    for i in range(rank):
+    turned = np.empty((rank, r))
+    multiply(right, False, state.rotation, True, turned, rank, r, rank, 1.0, 0.0)
+    u, _, vt = np.linalg.svd(turned, False)
+    for i in range(r):
         for j in range(rank):
             total = 0.0
             for k in range(rank):
@@ -885,9 +922,11 @@ def feature_pass(
         for j in range(rank):
             d[j] = record.ridge * q[j]
         if not opens:
-            if step >= TRACKING and square < NOTHING and rank == r and own > SMALLEST_SELF_KERNEL:
+            known = rank == r and square * _trace(state) >= NOTHING * own > 0.0
+            if step >= TRACKING and not known and rank == r and own > SMALLEST_SELF_KERNEL:
                 square = _take_over(state, own, q, d)
-            if error < limit or rank < r or square < NOTHING:
+                known = square > 0.0
+            if error < limit or not known:
                 record.censored += 1
                 record.seen += 1
                 continue
@@ -922,8 +961,12 @@ def feature_pass(
         record.seen += 1
         record.changes += 1
         if worn or record.changes >= REFRESH_EVERY:
-            _refresh(state)
-            _refactor(state, settings)
+            _refresh(state, settings)
+            worn = _refactor(state, settings)
         if orthonormal:
             _orthonormalise(state, settings, y)
+            if worn:  # a weak direction has few digits in M; once it is long it has all of them
+                _refresh(state, settings)
+                _refactor(state, settings)
+                _orthonormalise(state, settings, y)
     return DONE, labels.shape[0]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -24,7 +24,7 @@ from kernelstream.kernels import (
     make_kernel,
 )
 from kernelstream.models import _validation as check
-from kernelstream.models._base import random_numbers
+from kernelstream.models._base import as_before_on_error, random_numbers
 from kernelstream.models._files import Saved, _plain, _unplain
 from kernelstream.rows import count_rows, rows_matrix, slice_rows
 
@@ -54,7 +54,7 @@ class KernelFeatures(
     degree, coef0 : int and float, default=3 and 1.0
         Of the polynomial kernel.
     alpha : float, default=1e-3
-        Regularisation (lambda in the paper), > 0.
+        Regularisation (lambda in the paper), from 1e-100 to 1e100.
     max_iter : int, default=50
         Most iterations, each an update of the coefficients (7) and of the factor (9).
     tol : float, default=1e-6
@@ -114,7 +114,7 @@ class KernelFeatures(
         "gamma": [StrOptions({"auto", "scale"}), Interval(Real, 0.0, None, closed="neither")],
         "degree": [Interval(Integral, 1, 64, closed="both")],
         "coef0": [Interval(Real, 0.0, None, closed="left")],
-        "alpha": [Interval(Real, 0.0, None, closed="neither")],
+        "alpha": [Interval(Real, 1e-100, 1e100, closed="both")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0.0, None, closed="left")],
         "init": [StrOptions({"random"}), "array-like"],
@@ -163,11 +163,12 @@ class KernelFeatures(
         kernel = make_kernel(self.kernel, self._first_gamma(rows), self.degree, self.coef0)
         check.check_kernel_range(kernel, rows)
         factor = self._first_factor(count_rows(rows))
-        check.note_features(self, X)
-        self.kernel_ = kernel
-        self.dictionary_ = rows_matrix(rows).toarray() if rows.sparse else rows.dense.copy()
-        self._alternate(rows, factor)
-        self._prepare()
+        with as_before_on_error(self):
+            check.note_features(self, X)
+            self.kernel_ = kernel
+            self.dictionary_ = rows_matrix(rows).toarray() if rows.sparse else rows.dense.copy()
+            self._alternate(rows, factor)
+            self._prepare()
         return self
 
     def _first_gamma(self, rows: Rows) -> float:
@@ -249,8 +250,8 @@ class KernelFeatures(
         images = np.vstack([values @ self.factor_ for _, values in self._kernel_blocks(samples)])
         gram = self.factor_.T @ images
         self._gram = (gram + gram.T) / 2.0
-        inverse = _solve(self._gram + self.alpha * np.eye(len(gram)), np.eye(len(gram)))
-        self._projection = self.factor_ @ inverse  # q^T = k(x)^T projection
+        # q^T = (k(x)^T A) inverse, in this order: where A^T K A is singular, A inverse is huge.
+        self._inverse = _solve(self._gram + self.alpha * np.eye(len(gram)), np.eye(len(gram)))
         values, vectors = eigh(self._gram)
         self._root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
 
@@ -270,8 +271,9 @@ class KernelFeatures(
         error = np.empty(count_rows(rows))
         whole = self.kernel_.diagonal(rows_matrix(rows) if rows.sparse else rows.dense)
         for place, values in self._kernel_blocks(rows):
-            q = values @ self._projection
-            inner = np.sum((values @ self.factor_) * q, axis=1)  # <phi(x), L q>
+            images = values @ self.factor_
+            q = images @ self._inverse
+            inner = np.sum(images * q, axis=1)  # <phi(x), L q>
             error[place] = whole[place] - 2.0 * inner + np.sum((q @ self._gram) * q, axis=1)
         return np.maximum(error, 0.0)
 
@@ -283,7 +285,7 @@ class KernelFeatures(
     def _coefficients(self, X: Any) -> NDArray[np.float64]:
         """(n, n_components): q of each sample (11b)."""
         rows = self._check(X)
-        parts = [values @ self._projection for _, values in self._kernel_blocks(rows)]
+        parts = [(values @ self.factor_) @ self._inverse for _, values in self._kernel_blocks(rows)]
         return np.vstack(parts)
 
     def _check(self, X: Any) -> Rows:
@@ -349,5 +351,12 @@ def _solve(matrix: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[n
     columns of A may differ by many powers of ten.
     """
     scale = 1.0 / np.sqrt(np.diag(matrix))
-    lower = cho_factor(scale[:, None] * matrix * scale[None, :], lower=True)
-    return scale[:, None] * cho_solve(lower, scale[:, None] * right)  # type: ignore[no-any-return]
+    scaled, right = scale[:, None] * matrix * scale[None, :], scale[:, None] * right
+    try:
+        inside = cho_solve(cho_factor(scaled, lower=True), right)
+    except LinAlgError:  # more columns than directions, and alpha below rounding
+        values, vectors = eigh(scaled)
+        live = values > len(values) * np.finfo(np.float64).eps * values[-1]
+        vectors = vectors[:, live]
+        inside = vectors @ ((vectors.T @ right) / values[live, None])
+    return scale[:, None] * inside  # type: ignore[no-any-return]

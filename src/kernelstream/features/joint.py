@@ -90,7 +90,7 @@ class OnlineKernelFeatureClassifier(_Joint, KernelClassifier):
 
     Parameters
     ----------
-    {PARAMETERS.strip().format(components=20, budget=60, solver="nonparametric")}
+    {PARAMETERS.strip().format(components=20, budget=60)}
     loss : str or Loss, default="hinge"
         Of the linear learner: ``hinge`` (Pegasos), ``log_loss`` (gives probabilities),
         ``squared_hinge``, ``smooth_hinge`` or ``margin_log_loss``.
@@ -136,13 +136,13 @@ class OnlineKernelFeatureClassifier(_Joint, KernelClassifier):
         self,
         n_components: int = 20,
         *,
-        budget: int | None = 60,
+        budget: int | str | None = 60,
         kernel: str | Kernel = "rbf",
         gamma: float | str = "auto",
         degree: int = 3,
         coef0: float = 1.0,
         alpha: float = 1e-3,
-        solver: str = "nonparametric",
+        solver: str = "auto",
         step_size: str = "inverse",
         censoring: Any = None,
         removal: str = "greedy",
@@ -183,7 +183,7 @@ class OnlineKernelFeatureRegressor(_Joint, KernelRegressor):
 
     Parameters
     ----------
-    {PARAMETERS.strip().format(components=20, budget=60, solver="nonparametric")}
+    {PARAMETERS.strip().format(components=20, budget=60)}
     loss : str or Loss, default="squared_error"
         Of the linear learner: ``squared_error`` (LMS), ``absolute_error``,
         ``epsilon_insensitive``, ``huber`` or ``quantile``. Standardise the target. No step is
@@ -226,13 +226,13 @@ class OnlineKernelFeatureRegressor(_Joint, KernelRegressor):
         self,
         n_components: int = 20,
         *,
-        budget: int | None = 60,
+        budget: int | str | None = 60,
         kernel: str | Kernel = "rbf",
         gamma: float | str = "auto",
         degree: int = 3,
         coef0: float = 1.0,
         alpha: float = 1e-3,
-        solver: str = "nonparametric",
+        solver: str = "auto",
         step_size: str = "inverse",
         censoring: Any = None,
         removal: str = "greedy",

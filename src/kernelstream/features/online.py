@@ -20,6 +20,8 @@ from kernelstream.models import _validation as check
 from kernelstream.models._base import KernelEstimator, as_before_on_error
 from kernelstream.rows import count_rows, rows_matrix, slice_rows
 
+#: Stored samples for each component with ``budget="auto"``: the paper has 1.5 to 5.
+_BUDGET = 5
 _SOLVERS = {"parametric": core.PARAMETRIC, "nonparametric": core.NONPARAMETRIC}
 _STEPS = {
     "inverse": core.INVERSE,
@@ -37,9 +39,10 @@ _REMOVALS = {
 PARAMETERS = """
     n_components : int, default={components}
         Directions of the subspace, and features (r in the paper).
-    budget : int or None, default={budget}
+    budget : int, "auto" or None, default={budget!r}
         Stored samples at most (B in the paper), at least n_components; 1.5 to 5 times as many are
-        enough. None stores every sample that is not censored.
+        enough, and ``auto`` is 5 times. None stores every sample that is not censored: memory and
+        time for a sample then grow with the stream.
     kernel : str or Kernel, default="rbf"
         ``rbf`` (or ``gaussian``), ``laplacian``, ``matern32``, ``matern52``, ``poly`` (or
         ``polynomial``), ``linear``, or any :class:`~kernelstream.kernels.Kernel`.
@@ -50,9 +53,11 @@ PARAMETERS = """
         Of the polynomial kernel.
     alpha : float, default=1e-3
         Regularisation (lambda in the paper).
-    solver : {{"parametric", "nonparametric"}}, default={solver!r}
+    solver : {{"auto", "parametric", "nonparametric"}}, default="auto"
         The gradient in the subspace, (16), or in its coefficients, (19). Parametric steps are
-        cheaper; on a budget nonparametric ones lose less with every discarded sample.
+        cheaper; on a budget they lose a part of the subspace with every discarded sample, and on a
+        stream that does not change learning can make the features worse. ``auto`` is nonparametric
+        with a budget, and parametric without one.
     step_size : {{"inverse", "inverse_square", "tracking", "tracking_square"}}, default="inverse"
         mu for sample n: c / n, c / n^2, 1 / |q| or 1 / |q|^2, with c = r^2 (parametric) or r^3
         (nonparametric). Steps of the nonparametric solver, except c / n^2, are divided by the norm
@@ -73,7 +78,7 @@ PARAMETERS = """
     basis : {{"orthonormal", "printed"}}, default="orthonormal"
         Whether the factor is made orthonormal in the RKHS after every update, or left as the
         paper's recursion gives it. Same subspace at that moment, other steps from there on: see
-        Notes.
+        Notes. For the tracking steps ``printed`` is usually better.
 """
 
 NOTES = """
@@ -104,13 +109,13 @@ class FeatureLearner(KernelEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, 10_000, closed="both")],
-        "budget": [Interval(Integral, 1, 1_000_000, closed="both"), None],
+        "budget": [Interval(Integral, 1, 1_000_000, closed="both"), StrOptions({"auto"}), None],
         "kernel": [StrOptions(set(KERNEL_NAMES)), Kernel],
         "gamma": [StrOptions({"auto", "scale"}), Interval(Real, 0.0, None, closed="neither")],
         "degree": [Interval(Integral, 1, 64, closed="both")],
         "coef0": [Interval(Real, 0.0, None, closed="left")],
         "alpha": [Interval(Real, 0.0, 1e100, closed="both")],
-        "solver": [StrOptions(set(_SOLVERS))],
+        "solver": [StrOptions({"auto", *_SOLVERS})],
         "step_size": [StrOptions(set(_STEPS))],
         "censoring": [Interval(Real, 0.0, None, closed="left"), str, tuple, list, None],
         "removal": [StrOptions(set(_REMOVALS))],
@@ -131,7 +136,7 @@ class FeatureLearner(KernelEstimator):
 
     def _check_combination(self) -> None:
         super()._check_combination()
-        if self.budget is not None and self.budget < self.n_components:
+        if self._budget is not None and self._budget < self.n_components:
             raise ValueError(
                 f"budget={self.budget} stored samples cannot span n_components="
                 f"{self.n_components} directions: choose a larger budget or fewer components"
@@ -173,12 +178,24 @@ class FeatureLearner(KernelEstimator):
         return make_kernel(self.kernel, self._first_gamma(rows), self.degree, self.coef0)
 
     @property
+    def _budget(self) -> int | None:
+        if self.budget is None:
+            return None
+        return int(_BUDGET * self.n_components if self.budget == "auto" else self.budget)
+
+    @property
+    def _solver(self) -> str:
+        if self.solver != "auto":
+            return str(self.solver)
+        return "parametric" if self.budget is None else "nonparametric"
+
+    @property
     def _keeps_gram(self) -> bool:
         """The parametric solver without a budget never looks at the kernel matrix."""
-        return self.budget is not None or self.solver == "nonparametric"
+        return self.budget is not None or self._solver == "nonparametric"
 
     def _capacity_limit(self, features: int, outputs: int | None = None) -> int:
-        return int(np.iinfo(np.int32).max if self.budget is None else self.budget + 1)
+        return int(np.iinfo(np.int32).max) if self._budget is None else self._budget + 1
 
     def _allocate(self, features: int, capacity: int, seed: int) -> Any:
         return core.allocate(features, self.n_components, self._outputs, capacity, self._keeps_gram)
@@ -197,10 +214,10 @@ class FeatureLearner(KernelEstimator):
         return 0, 0.0, 0.0, 0, 0.0, 0.0
 
     def _settings(self, outputs: int, most: int) -> tuple[Any, ...]:
-        r, parametric = float(self.n_components), self.solver == "parametric"
-        budget = core.UNLIMITED if self.budget is None else int(self.budget)
+        r, parametric = float(self.n_components), self._solver == "parametric"
+        budget = core.UNLIMITED if self._budget is None else self._budget
         return (
-            self.basis == "orthonormal", float(self.alpha), budget, _SOLVERS[self.solver],
+            self.basis == "orthonormal", float(self.alpha), budget, _SOLVERS[self._solver],
             _STEPS[self.step_size], r**2 if parametric else r**3, _REMOVALS[self.removal],
             float(self.forgetting), *self._censoring(), bool(self.align), *self._learner(), outputs,
         )  # fmt: skip
@@ -241,7 +258,7 @@ class FeatureLearner(KernelEstimator):
         if not state.order and model._keeps_gram:  # nothing says whether there is a matrix
             side = state.capacity
             model._state = state = state._replace(gram=np.zeros((side, side)))
-        most = state.order if model.budget is None else model.budget
+        most = state.order if model._budget is None else model._budget
         matrix = (len(state.gram) > 0) == model._keeps_gram
         if len(state.weights) != model.n_components or state.order > most or not matrix:
             raise ValueError("the parameters contradict the state")
@@ -349,14 +366,14 @@ class FeatureLearner(KernelEstimator):
         rank, ridge, M = self._live_inner()
         state = self._state
         if self.align:  # root and rotation of the basis that was carried along
-            rotation = state.rotation[:rank, :rank]
+            rotation = state.rotation[:, :rank]
             W = rotation @ np.linalg.inv(state.root[:rank, :rank]).T
         else:
             values, vectors = np.linalg.eigh(M)
             W = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
         solved = np.linalg.solve(M + ridge * np.eye(rank), W.T)
         matrix = np.zeros((state.order, self.n_components))
-        matrix[:, :rank] = state.factor[: state.order, :rank] @ solved
+        matrix[:, : solved.shape[1]] = state.factor[: state.order, :rank] @ solved
         return self._times(rows, matrix)
 
     def _errors(self, rows: Rows) -> NDArray[np.float64]:
@@ -375,14 +392,14 @@ class OnlineKernelFeatures(
     TransformerMixin,  # type: ignore[misc]
     FeatureLearner,
 ):
-    __doc__ = f"""Nonlinear features of a stream, in r dimensions and bounded memory.
+    __doc__ = f"""Nonlinear features of a stream, in r dimensions and, on a budget, bounded memory.
 
     Inner products of the features approximate the kernel: a linear learner behind them is a
     kernel machine. An incremental kernel PCA without centring.
 
     Parameters
     ----------
-    {PARAMETERS.strip().format(components=10, budget=None, solver="parametric")}
+    {PARAMETERS.strip().format(components=10, budget="auto")}
     align : bool, default=False
         When the subspace moves, features of old and new samples live in different bases. True turns
         the basis after every update so that it moves least (orthogonal Procrustes against the
@@ -426,7 +443,7 @@ class OnlineKernelFeatures(
     >>> from kernelstream.features import OnlineKernelFeatures
     >>> random = np.random.default_rng(0)
     >>> X = random.normal(size=(2000, 2))
-    >>> features = OnlineKernelFeatures(8, budget=24, gamma=0.1, solver="nonparametric")
+    >>> features = OnlineKernelFeatures(8, budget=24, gamma=0.1)
     >>> for start in range(0, 2000, 500):  # the stream arrives in pieces
     ...     features = features.partial_fit(X[start : start + 500])
     >>> features.transform(X[:5]).shape
@@ -448,13 +465,13 @@ class OnlineKernelFeatures(
         self,
         n_components: int = 10,
         *,
-        budget: int | None = None,
+        budget: int | str | None = "auto",
         kernel: str | Kernel = "rbf",
         gamma: float | str = "auto",
         degree: int = 3,
         coef0: float = 1.0,
         alpha: float = 1e-3,
-        solver: str = "parametric",
+        solver: str = "auto",
         step_size: str = "inverse",
         censoring: Any = None,
         removal: str = "greedy",

@@ -39,7 +39,11 @@ class BadRows:
     count : int
     first : list of (line, reason)
         The first ten.
+    cure : str
+        What an error suggests.
     """
+
+    cure = "--on-bad skip or quarantine (on_bad=)"
 
     def __init__(
         self,
@@ -77,7 +81,7 @@ class BadRows:
         if self.policy == "raise":
             raise StreamError(
                 f"{self.name}, line {rows[0].line}: {rows[0].reason}. "
-                "Use --on-bad skip or quarantine (on_bad=) to go on without such rows."
+                f"Use {self.cure} to go on without such rows."
             )
         self.count += len(rows)
         room = REMEMBERED - len(self.first)
