@@ -267,6 +267,9 @@ class KernelPolicyEvaluation(_POLK):
     def _batch_pass(self) -> Callable[..., tuple[int, int]]:
         return transition_pass  # type: ignore[no-any-return]
 
+    def _places(self, samples: int) -> int:
+        return STATES
+
     def _overflow_cure(self) -> str:
         return (
             f"the step size eta0={self.eta0} is too large for this kernel, these rewards and "
