@@ -428,6 +428,17 @@ def test_what_waits_may_be_longer_than_the_room_for_predictions():
     )
 
 
+@pytest.mark.parametrize("estimator_class", [*COLK, POLKRegressor])
+def test_complex_numbers_are_refused_one_by_one(estimator_class):
+    X, y = stream(estimator_class, n=10)
+    model = estimator_class(random_state=0).partial_fit(X, y)
+    with pytest.raises(ValueError, match="Complex"):
+        model.learn_one(X[0] + 1j, y[0])
+    if not hasattr(model, "classes_"):
+        with pytest.raises(ValueError, match="Complex"):
+            model.learn_one(X[0], np.complex64(1j))
+
+
 def test_advice_names_what_bounds_the_step():
     for risk, name, other in (("variance", "clip", "level"), ("cvar", "level", "clip")):
         advice = COLKRegressor(risk=risk)._overflow_cure()

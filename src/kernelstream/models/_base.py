@@ -86,7 +86,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
         """Keep at most this many points: a cap was lowered."""
         raise NotImplementedError
 
-    def _places(self, samples: int) -> int:
+    def _points_needed(self, samples: int) -> int:
         """Points that a step may add where this many samples are left."""
         return min(self.batch_size, samples)
 
@@ -339,7 +339,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
                 return
             if reason == FULL:
                 capacity = self._state.capacity
-                least = self._state.order + self._places(len(targets) - done)
+                least = self._state.order + self._points_needed(len(targets) - done)
                 wanted = min(spread(2 * capacity, least), limit)
                 if wanted <= capacity:  # or this would never end
                     raise RuntimeError(

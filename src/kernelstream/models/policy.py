@@ -267,7 +267,7 @@ class KernelPolicyEvaluation(_POLK):
     def _batch_pass(self) -> Callable[..., tuple[int, int]]:
         return transition_pass  # type: ignore[no-any-return]
 
-    def _places(self, samples: int) -> int:
+    def _points_needed(self, samples: int) -> int:
         return STATES
 
     def _overflow_cure(self) -> str:
