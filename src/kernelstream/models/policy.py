@@ -221,7 +221,8 @@ class KernelPolicyEvaluation(_POLK):
             Where it led.
         terminal : (n,) booleans, optional
             Whether nothing follows: the value of the next state is then 0. An episode that was
-            only cut short (Gymnasium: truncated) is not terminal.
+            only cut short (Gymnasium: truncated) is not terminal. Without it none is: a task that
+            goes on for ever.
         """
         rows, rewards, discounts = self._admit(states, rewards, next_states, terminal)
         order = np.arange(STATES * len(rewards)).reshape(STATES, -1).T.ravel()
