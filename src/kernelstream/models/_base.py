@@ -58,6 +58,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
     _lasting: ClassVar[tuple[str, ...]] = ("loss", "kernel", "gamma")  # cannot change on the way
     _factored: ClassVar[bool] = True  # whether the state needs a factor of its Gram matrix
+    _waits: ClassVar[bool] = True  # whether samples may wait to be learned from together
     _foretold: NDArray[np.float64] | None = None  # room for predictions, see _foretell
     _state: State  # absent until something was learned
     _plan: tuple[int, tuple[Any, ...]] | None = None  # see _run

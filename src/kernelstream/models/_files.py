@@ -77,6 +77,7 @@ class SavedModel(Saved):
     _state: State
     _pending: Any
     _factored: ClassVar[bool]
+    _waits: ClassVar[bool]
     _call: Any
     kernel_: Kernel
     n_features_in_: int
@@ -247,7 +248,7 @@ def _unplain(value: Any) -> Any:
 
 def _restore_pending(note: dict[str, Any], arrays: dict[str, Any], model: Any) -> Any:
     parts = {name: arrays[f"pending_{name}"] for name in ("dense", "data", "indices", "indptr")}
-    if "batch_size" not in model.get_params():
+    if not model._waits:
         raise ValueError("this kind of model has no unfinished batch")
     rows = Rows(**parts, sparse=bool(note["sparse"]))
     targets, weights = arrays["pending_targets"], arrays["pending_weights"]

@@ -160,6 +160,7 @@ class KernelPolicyEvaluation(_POLK):
     # What POLK takes as parameters: half the square of delta, and two states in each step.
     loss = "squared_error"
     batch_size = STATES
+    _waits = False
 
     def __init__(
         self,
