@@ -113,7 +113,7 @@ class Loss:
 
     def _arrays(self, prediction: ArrayLike, target: ArrayLike) -> tuple[Any, Any, int]:
         f = np.ascontiguousarray(prediction, dtype=np.float64)
-        f = f.reshape(len(f), -1)
+        f = f.reshape(len(f), math.prod(f.shape[1:]))  # -1 would not do without samples
         y = np.asarray(target, dtype=np.float64)
         if f.shape[1] > 1 and not self.for_regression:
             if not (np.isin(y, np.arange(f.shape[1]))).all():

@@ -33,6 +33,7 @@ def test_the_report_compares_and_the_run_can_go_on(tool, tmp_path, numbers):
     assert len(risk) == 16
     assert risk[::2] != risk[1::2]  # the model's numbers and the neutral one's
     assert risk[0] == risk[1]  # of as many samples
+    assert "variance, weight 0.1" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
     lines = rows.read_bytes().splitlines(keepends=True)
     rows.write_bytes(b"".join(lines[:1502]))  # an odd number of rows
@@ -59,3 +60,13 @@ def test_a_neutral_model_that_diverges_does_not_end_the_run(tool, rows, tmp_path
 def test_a_neutral_model_has_no_section_on_risk(tool, rows, tmp_path):
     tool("learn", rows, "--target", "label", "--report", "report.html", "--quiet")
     assert 'id="risk"' not in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("rows", ["1,a\n2,b\n", "1,a\n2,a\n", "1,a\n2,b\n3,c\n4,a\n"])
+def test_hardly_any_rows_give_a_report(tool, tmp_path, rows):
+    (tmp_path / "few.csv").write_text("x,c\n" + rows, encoding="utf-8")
+    words = ("learn", "few.csv", "--target", "c", "--model", "colk", "--risk", "cvar")
+    tool(*words, "--report", "report.html", "--quiet")
+    assert risk_of(tmp_path / "report.html")[0] in ("0", "1")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "cvar, weight 0.1, level 0.9" in page

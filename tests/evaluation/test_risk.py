@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import SGDRegressor
 
-from kernelstream import COLKRegressor, POLKClassifier, POLKRegressor
+from kernelstream import COLKClassifier, COLKRegressor, POLKClassifier, POLKRegressor
 from kernelstream.evaluation import LossDistribution, Prequential
-from kernelstream.evaluation.risk import EDGES
+from kernelstream.evaluation.risk import EDGES, sample_losses
 from kernelstream.losses import Loss
 from kernelstream.models.in_units import InUnits
 
@@ -71,6 +71,25 @@ def test_tail_means_grow_from_the_mean():
     for level in (-0.1, 1.0):
         with pytest.raises(ValueError, match="level"):
             collected.cvar(level)
+
+
+def test_a_small_spread_around_a_large_loss_is_not_lost():
+    losses = 1e6 + np.random.default_rng(0).uniform(size=1000)
+    assert distribution(losses).deviation == pytest.approx(losses.std(), rel=1e-6)
+    assert distribution(np.full(1000, 0.1)).deviation < 1e-16
+
+
+@given(st.lists(st.floats(0.0, 1e6), min_size=1, max_size=40), st.floats(0.0, 0.999))
+@settings(max_examples=100, deadline=None)
+def test_tail_means_and_quantiles_stay_within_the_losses(losses, level):
+    found = distribution(losses)
+    assert found.mean <= max(losses)
+    assert found.cvar(level) <= max(losses)
+    assert found.quantile(0.0) == min(losses)
+    assert found.quantile(1.0) == max(losses)
+    for bad in (-0.1, 1.1, np.nan):
+        with pytest.raises(ValueError, match="level"):
+            found.quantile(bad)
 
 
 def test_the_histogram_holds_all_but_the_smallest():
@@ -152,6 +171,34 @@ def test_a_class_that_was_not_known_has_no_loss():
     labels = np.digitize(y, [-0.3, 0.3])
     losses = collected(POLKClassifier(), X, labels)
     assert losses.count == 597
+
+
+@pytest.mark.parametrize("lag", [0, 3])
+@pytest.mark.parametrize("loss", ["hinge", "log_loss"])
+@pytest.mark.parametrize("kind", [POLKClassifier, COLKClassifier])
+def test_chunks_do_not_matter_when_classes_appear(kind, loss, lag):
+    X, y = numbers(90)
+    labels = np.array(["m", "z", "a", "k"])[
+        np.minimum(np.arange(90) // 20, np.digitize(y, [0, 0.5, 0.9]))
+    ]
+    assert len(set(labels)) == 4
+    whole = collected(kind(loss, random_state=0), X, labels, 90, lag=lag)
+    assert 40 < whole.count < 70  # a fifth and more of the run knows one class
+    for size in (1, 7):
+        pieces = collected(kind(loss, random_state=0), X, labels, size, lag=lag)
+        for name, array in whole.arrays().items():
+            assert np.array_equal(array, pieces.arrays()[name])
+
+
+def test_nothing_to_decide_is_no_loss():
+    X, _ = numbers(9)
+    model = POLKClassifier().partial_fit(X, np.repeat(["b", "d", "f"], 3))
+    losses = sample_losses(model, model.decision_function(X[:4]), np.array(["a", "b", "c", "g"]))
+    assert np.isfinite(losses).tolist() == [False, True, False, False]
+    alone = POLKClassifier().partial_fit(X, np.repeat("b", 9))
+    assert np.isnan(sample_losses(alone, alone.decision_function(X), np.repeat("b", 9))).all()
+    assert not len(Loss("hinge").value(np.empty((0, 3)), []))
+    assert not len(Loss("hinge").value([], []))
 
 
 def test_units_of_a_target_are_fixed_first():

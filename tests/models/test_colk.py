@@ -3,6 +3,7 @@
 import copy
 import pickle
 
+import joblib
 import numba
 import numpy as np
 import pytest
@@ -73,7 +74,9 @@ def test_without_risk_it_is_polk(form, features, parameters):
         assert np.array_equal(model.flush().dual_coef_, polk.flush().dual_coef_)
 
 
-@pytest.mark.parametrize(("weight", "order"), [(0.1, 2), (3.0, 4), (1e-6, 8), (1e90, 3)])
+@pytest.mark.parametrize(
+    ("weight", "order"), [(0.1, 2), (3.0, 4), (1e-6, 8), (1e90, 3), (1e-60, 8)]
+)
 def test_deviations_are_cut_where_they_reach_the_clip(weight, order):
     d = largest_deviation(weight, order, 4.0)
     assert weight * sum(p * d ** (p - 1) for p in range(2, order + 1)) == pytest.approx(4.0)
@@ -365,3 +368,92 @@ def test_a_function_that_is_not_finite_is_refused():
     with pytest.raises(DivergenceError, match="not finite"):
         model.partial_fit(X[:2], [3.0, 0.0])
     assert model.fingerprint() == before
+
+
+def test_a_function_that_raises_leaves_the_steps_before_it():
+    X, y = stream(COLKRegressor, n=100)
+    y[61] = 100.0  # the second of its pair
+
+    def picky(value, x, y):
+        if y > 50.0:
+            raise ArithmeticError("no such target")
+        return loss(value, x, y)
+
+    for size in (100, 61):  # within a pass, and within what waited
+        model = CompositionalLearner(picky, slope, outer, random_state=0)
+        with pytest.raises(ArithmeticError, match="no such"):
+            in_pieces(model, X, y, size)
+        assert (model.n_seen_, model._pending is None) == (60, size == 100)
+        model._pending = None
+        whole = CompositionalLearner(picky, slope, outer, random_state=0).partial_fit(
+            X[:60], y[:60]
+        )
+        assert model.fingerprint() == whole.fingerprint()
+
+
+def test_own_functions_give_memory_back_and_may_be_mapped(tmp_path):
+    X, y = stream(COLKRegressor, n=200)
+    model = CompositionalLearner(*PLAIN, random_state=0, gamma=50.0, epsilon=0.0)
+    model.partial_fit(X, y)
+    held = model.nbytes_
+    model.set_params(max_points=5).partial_fit(X[:4], y[:4])
+    assert model.nbytes_ < held / 4
+    joblib.dump(model, tmp_path / "model")
+    mapped = joblib.load(tmp_path / "model", mmap_mode="r").partial_fit(X[:2], y[:2])
+    assert mapped.fingerprint() == model.partial_fit(X[:2], y[:2]).fingerprint()
+
+
+@pytest.mark.parametrize("estimator_class", [*COLK, POLKClassifier, POLKRegressor])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_what_waits_is_learned_once_when_batches_become_smaller(estimator_class, weighted):
+    X, y = stream(estimator_class, n=40)
+    weights = np.where(np.arange(20) % 5 == 0, 0.0, 1.0) if weighted else None
+    models = [
+        estimator_class(batch_size=20, random_state=0).partial_fit(X[:19], y[:19]) for _ in range(2)
+    ]
+    for model in models:
+        model.set_params(batch_size=4)
+    models[0].predict_then_learn(X[20:], y[20:], sample_weight=weights)
+    models[1].partial_fit(X[20:], y[20:], sample_weight=weights)
+    assert models[0].fingerprint() == models[1].fingerprint()
+
+
+def test_what_waits_may_be_longer_than_the_room_for_predictions():
+    X, y = stream(POLKRegressor, n=40)
+    model = POLKRegressor(batch_size=40, random_state=0).partial_fit(X[:30], y[:30])
+    model.set_params(batch_size=1)
+    again = copy.deepcopy(model).flush()
+    assert model.predict_then_learn(X[:2], y[:2]) == pytest.approx(
+        again.predict_then_learn(X[:2], y[:2])
+    )
+
+
+@pytest.mark.parametrize("estimator_class", [*COLK, POLKRegressor])
+def test_complex_numbers_are_refused_one_by_one(estimator_class):
+    X, y = stream(estimator_class, n=10)
+    model = estimator_class(random_state=0).partial_fit(X, y)
+    with pytest.raises(ValueError, match="Complex"):
+        model.learn_one(X[0] + 1j, y[0])
+    if not hasattr(model, "classes_"):
+        with pytest.raises(ValueError, match="Complex"):
+            model.learn_one(X[0], np.complex64(1j))
+
+
+def test_advice_names_what_bounds_the_step():
+    for risk, name, other in (("variance", "clip", "level"), ("cvar", "level", "clip")):
+        advice = COLKRegressor(risk=risk)._overflow_cure()
+        assert f"{name}=" in advice
+        assert other not in advice
+    assert "set clip" in COLKRegressor(clip=None)._overflow_cure()
+
+
+def test_without_risk_it_is_polk_where_probabilities_are_one():
+    X, y = stream(COLKRegressor, n=60)
+    labels = np.digitize(y, [-0.3, 0.3])
+    options = {"eta0": 200.0, "alpha": 0.0, "epsilon": 0.0, "random_state": 0}
+    ours = COLKClassifier("log_loss", risk_weight=0.0, **options)
+    polk = POLKClassifier("log_loss", batch_size=2, **options)
+    for model in (ours, polk):
+        model.partial_fit(X, labels, classes=[0, 1, 2])
+    assert np.array_equal(ours.dictionary_, polk.dictionary_)
+    assert np.array_equal(ours.dual_coef_, polk.dual_coef_)

@@ -8,9 +8,10 @@ import pytest
 from scipy.linalg import solve_discrete_lyapunov
 from scipy.sparse import csr_array
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 import kernelstream
-from kernelstream import DivergenceError, KernelPolicyEvaluation, ModelFileError, merge
+from kernelstream import DivergenceError, KernelPolicyEvaluation, ModelFileError, merge, storage
 from kernelstream.models.policy import _METHODS
 from kernelstream.report import write_report
 from tests.models.tools import FORMS, is_fitted
@@ -348,3 +349,31 @@ def test_a_report_can_be_written(tmp_path):
         trace=NoTrace(), model=model, feature_names=["place", "speed"], target="value",
     )  # fmt: skip
     assert "speed" in (tmp_path / "value.html").read_text()
+
+
+def test_a_batch_that_cannot_wait_is_refused(tmp_path):
+    model = KernelPolicyEvaluation(random_state=0).partial_fit(*transitions(50))
+    header, arrays = model._document()
+    header["pending"] = {"sparse": False}
+    parts = {
+        "dense": np.ones((1, 3)), "data": np.empty(0), "indices": np.empty(0, np.int32),
+        "indptr": np.zeros(1, np.int64), "targets": np.ones(1), "weights": np.ones(1),
+    }  # fmt: skip
+    arrays |= {f"pending_{name}": part for name, part in parts.items()}
+    storage.write(tmp_path / "model.ks", "KernelPolicyEvaluation", header, arrays)
+    with pytest.raises(ModelFileError, match="no unfinished batch"):
+        kernelstream.load(tmp_path / "model.ks")
+
+
+@pytest.mark.filterwarnings("ignore::kernelstream.CapWarning")
+def test_a_raised_cap_makes_room_for_both_states():
+    model = KernelPolicyEvaluation(max_points=1, parsimony=0.0, random_state=0)
+    data = transitions(40)
+    in_pieces(model, data, 20)
+    in_pieces(model.set_params(max_points=10), data, 1)
+    assert model.model_order_ == 10
+
+
+def test_advice_names_only_what_there_is():
+    with pytest.raises(NotFittedError, match="Call 'partial_fit'"):
+        KernelPolicyEvaluation().predict([[0.0]])

@@ -77,3 +77,13 @@ def test_a_real_environment():
     assert met.terminal.any()
     follows = ~met.last[:-1]
     assert (met.next_states[:-1][follows] == met.states[1:][follows]).all()
+
+
+def test_a_class_or_a_fraction_is_refused():
+    class Environment:
+        pass
+
+    with pytest.raises(TypeError, match=r"pass an environment, .* Environment\(\)"):
+        transitions(Environment, lambda state: 0, 5)
+    with pytest.raises(ValueError, match="integer"):
+        transitions(Environment(), lambda state: 0, 5.0)

@@ -226,3 +226,17 @@ def test_blocks_begin_with_the_stream_made_at_once(blocks, make):
     shorter = next(blocks(70, random_state=4))
     assert np.array_equal(shorter[0], X[:70])
     assert not np.array_equal(X[100_000:100_070], X[:70])
+
+
+@pytest.mark.parametrize(
+    ("distribution", "message"),
+    [
+        (3.0, "a name or a function"),
+        (np.ones(5), "a name or a function"),
+        (lambda rng, n: np.full(n, np.nan), "finite"),
+        (lambda rng, n: np.full(n, "a"), "must return 50 numbers"),
+    ],
+)
+def test_outliers_that_are_not_numbers_are_refused(distribution, message):
+    with pytest.raises(ValueError, match=message):
+        make_regression_outliers(50, outlier_distribution=distribution)

@@ -399,6 +399,7 @@ def _write_report(path: Path, outcome: _Outcome, summary: dict[str, Any]) -> Non
         "task": run.model.task,
         "method": run.plan.method,
         "parameters": ", ".join(f"{k}={v}" for k, v in parameters.items()) or "defaults",
+        "risk": _risk_in_words(run.model.model),
         "kernel": repr(getattr(run.model.model, "kernel_", "")),
         "samples": f"{summary['samples']:,}",
         "wall time": f"{outcome.seconds:.1f} s",
@@ -419,6 +420,15 @@ def _write_report(path: Path, outcome: _Outcome, summary: dict[str, Any]) -> Non
         notes=_row_notes(run),  # the report tells of forced removals by itself
         losses=_losses(run),
     )
+
+
+def _risk_in_words(model: Any) -> str:
+    """The risk that the model learned with, given or by default; nothing for a neutral one."""
+    if not hasattr(model, "risk_weight"):
+        return ""
+    own = {"moments": "order", "cvar": "level"}.get(model.risk)
+    number = f", {own} {getattr(model, own)}" if own else ""
+    return f"{model.risk}, weight {model.risk_weight}{number}"
 
 
 def _losses(run: Run) -> dict[str, Any]:

@@ -201,6 +201,14 @@ def advance(state, past, settings, program, rows, first, count, values, norms, d
     return True
 
 
+@compiled
+def spacious(state, batch):
+    """``ROOMY`` where the capacity is far larger than needed, ghosts included; else ``DONE``."""
+    record = state.status[0]
+    needed = max(SMALLEST_CAPACITY, record.order + record.ghosts) + batch
+    return ROOMY if state.diagonal.shape[0] > 4 * needed else DONE
+
+
 @inner
 def _pressure(risk, deviation):
     """eta sum_p p (l - g)^(p - 1) of (47), the deviation l - g cut: the multiple of the loss's
@@ -226,6 +234,7 @@ def _direct(status, settings, risk, f, earlier, labels, sample_weights, first, d
     rate = tracking_rate(risk.rate, status.steps)
     losses = np.empty(count)
     trackers = np.empty(count)  # the tracker after this sample alone
+    sloped = np.empty(count, np.bool_)  # where the derivative is not zero, as POLK tells it
     exceeding = 0.0
     smallest = np.inf
     for r in range(count):
@@ -240,7 +249,9 @@ def _direct(status, settings, risk, f, earlier, labels, sample_weights, first, d
             trackers[r] = (1.0 - rate) * status.tracker + rate * now
         exceeding += losses[r] > status.threshold
         smallest = min(smallest, losses[r])
-        loss_derivative(settings.loss, settings.loss_number, f[r], outputs, target, direction[r])
+        sloped[r] = loss_derivative(
+            settings.loss, settings.loss_number, f[r], outputs, target, direction[r]
+        )
     tracker = 0.0
     for r in range(count):
         other = partner(r, count)
@@ -253,7 +264,7 @@ def _direct(status, settings, risk, f, earlier, labels, sample_weights, first, d
                 - _pressure(risk, losses[other] - trackers[r])
             )
         for c in range(outputs):
-            direction[r, c] *= multiple * sample_weights[first + r]
+            direction[r, c] *= multiple * sample_weights[first + r] if sloped[r] else 0.0
         tracker += trackers[r] / count
     # The subgradient in u, in units of u itself: no outlier moves it far.
     threshold = status.threshold
@@ -322,7 +333,4 @@ def pair_pass(
         record.threshold = threshold
         i += count
     join(current, past, state_weights)
-    if reason == DONE:
-        needed = max(SMALLEST_CAPACITY, record.order + record.ghosts) + batch
-        reason = ROOMY if diagonal.shape[0] > 4 * needed else DONE
-    return reason, i
+    return spacious(state, batch) if reason == DONE else reason, i

@@ -140,7 +140,8 @@ class Prequential:
         Called with each record, a dict.
     losses : bool, default=False
         Also collect the distribution of the losses, by the model's own loss; for models of this
-        package only. Samples that were there to fix the units of a target do not count.
+        package only. Samples that were there to fix the units of a target do not count, nor does
+        a sample whose class the model did not know when it was predicted, or none beside it.
 
     Attributes
     ----------

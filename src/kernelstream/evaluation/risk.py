@@ -19,12 +19,12 @@ EDGES = np.logspace(
 
 
 class LossDistribution:
-    """The distribution of a stream of losses, in 23 KiB however long the stream.
+    """The distribution of a stream of losses, in 31 KiB however long the stream.
 
-    A histogram with bins of equal ratio, each with the count, the sum and the sum of the squares
-    of its losses: mean and deviation are exact, quantiles are known to the width of a bin (6 %),
-    and of a tail mean only the share of its last bin is estimated. Any chunking gives the same
-    bits.
+    A histogram with bins of equal ratio, each with the count of its losses, and the sum and the
+    sum of the squares of what they differ from its first one: mean and deviation are exact,
+    quantiles are known to the width of a bin (6 %), and of a tail mean only the share of its last
+    bin is estimated. Any chunking gives the same bits.
 
     Examples
     --------
@@ -41,9 +41,10 @@ class LossDistribution:
 
     def __init__(self) -> None:
         self._counts = np.zeros(len(EDGES) + 1, dtype=np.int64)
-        self._sums = np.zeros(len(EDGES) + 1)
+        self._firsts = np.zeros(len(EDGES) + 1)
+        self._sums = np.zeros(len(EDGES) + 1)  # of what the losses differ from the first
         self._squares = np.zeros(len(EDGES) + 1)
-        self._largest = 0.0
+        self._smallest, self._largest = np.inf, -np.inf
 
     def update(self, losses: ArrayLike) -> None:
         """Count the next losses, none of them negative. Those that are not finite do not count."""
@@ -52,12 +53,26 @@ class LossDistribution:
         if not len(values):
             return
         bins = np.searchsorted(EDGES, values, side="right")
+        filled, first = np.unique(bins, return_index=True)
+        new = self._counts[filled] == 0
+        self._firsts[filled[new]] = values[first[new]]
         # One after the other: the order of the sums does not depend on how the stream is cut.
+        apart = values - self._firsts[bins]
         np.add.at(self._counts, bins, 1)
-        np.add.at(self._sums, bins, values)
+        np.add.at(self._sums, bins, apart)
         with np.errstate(over="ignore"):
-            np.add.at(self._squares, bins, values * values)
+            np.add.at(self._squares, bins, apart * apart)
+        self._smallest = min(self._smallest, float(values.min()))
         self._largest = max(self._largest, float(values.max()))
+
+    def _bins(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+        """Counts, means and sums of the squared distances to the mean, of the bins in use."""
+        used = self._counts > 0
+        counts, sums = self._counts[used], self._sums[used]
+        with np.errstate(over="ignore", invalid="ignore"):
+            about = self._squares[used] - sums * sums / counts
+        about[np.isnan(about)] = np.inf
+        return counts, self._firsts[used] + sums / counts, np.maximum(about, 0.0)
 
     @property
     def count(self) -> int:
@@ -67,28 +82,32 @@ class LossDistribution:
     @property
     def mean(self) -> float:
         """Their mean; NaN if there are none."""
-        return float(self._sums.sum()) / self.count if self.count else float("nan")
+        if not self.count:
+            return float("nan")
+        counts, means, _ = self._bins()
+        with np.errstate(over="ignore"):
+            mean = float((counts * means).sum()) / self.count
+        return min(max(mean, self._smallest), self._largest)
 
     @property
     def deviation(self) -> float:
         """Their standard deviation."""
-        if not self.count:
-            return float("nan")
-        square = float(self._squares.sum()) / self.count
-        return float(np.sqrt(max(0.0, square - self.mean**2))) if square < np.inf else np.inf
+        return self._root_about_mean(above=False)
 
     @property
     def semideviation(self) -> float:
         """Root of the mean square by which they exceed their mean, where they do."""
+        return self._root_about_mean(above=True)
+
+    def _root_about_mean(self, above: bool) -> float:
+        """Sums within bins and between them (Chan), which does not cancel."""
         if not self.count:
             return float("nan")
-        mean, used = self.mean, self._counts > 0
-        counts, sums, squares = self._counts[used], self._sums[used], self._squares[used]
-        if not squares.sum() < np.inf:
-            return float("inf")
-        about = squares - 2.0 * mean * sums + counts * mean**2
-        total = about[sums / counts > mean].sum()
-        return float(np.sqrt(max(0.0, total / self.count)))
+        counts, means, about = self._bins()
+        chosen = means > self.mean if above else np.full(len(means), True)
+        with np.errstate(over="ignore"):
+            total = (about + counts * (means - self.mean) ** 2)[chosen].sum()
+        return float(np.sqrt(total / self.count))
 
     def cvar(self, level: float) -> float:
         """Conditional value at risk: the mean of the worst 1 - level of them."""
@@ -97,23 +116,30 @@ class LossDistribution:
         if not self.count:
             return float("nan")
         wanted = (1.0 - level) * self.count
-        counts, sums = self._counts[::-1], self._sums[::-1]
+        counts, means, about = (part[::-1] for part in self._bins())
         last = int(np.searchsorted(np.cumsum(counts), wanted))  # bin that counts in part
         left = wanted - int(counts[:last].sum())
-        mean = float(sums[last]) / int(counts[last])
         # The worst share of a bin, as if its losses were uniform with their mean and deviation.
-        square = 3.0 * (float(self._squares[::-1][last]) / int(counts[last]) - mean * mean)
-        spread = np.sqrt(square) if 0.0 < square < np.inf else 0.0
-        total = float(sums[:last].sum()) + left * (mean + (1.0 - left / counts[last]) * spread)
-        return float(total / wanted)
+        square = 3.0 * float(about[last]) / int(counts[last])
+        spread = np.sqrt(square) if square < np.inf else 0.0
+        worst = min(float(means[last]) + (1.0 - left / counts[last]) * spread, self._largest)
+        with np.errstate(over="ignore"):
+            total = float((counts * means)[:last].sum()) + left * worst
+        return min(float(total / wanted), self._largest)
 
     def quantile(self, level: float) -> float:
-        """The loss that this share of them does not exceed, to the width of a bin."""
+        """The loss that this share of them does not exceed, to the width of a bin.
+
+        The smallest one for level 0, the largest one for level 1.
+        """
+        if not 0.0 <= level <= 1.0:
+            raise ValueError(f"level must be in [0, 1], got {level!r}")
         if not self.count:
             return float("nan")
-        place = int(np.searchsorted(np.cumsum(self._counts), level * self.count))
-        place = min(place, int(np.flatnonzero(self._counts)[-1]))
-        return float(self._sums[place] / max(1, self._counts[place]))
+        if level in (0.0, 1.0):
+            return self._largest if level else self._smallest
+        counts, means, _ = self._bins()
+        return float(means[np.searchsorted(np.cumsum(counts), level * self.count)])
 
     def histogram(self, per_decade: int = 5) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Middles of wider bins, from the first that is filled to the last, and the share in each.
@@ -134,27 +160,31 @@ class LossDistribution:
         tails = {f"cvar_{100 * level:g}": self.cvar(level) for level in self.LEVELS}
         return {
             "count": self.count, "mean": self.mean, "deviation": self.deviation,
-            "semideviation": self.semideviation, **tails, "largest": self._largest,
+            "semideviation": self.semideviation, **tails, "largest": self.quantile(1.0),
         }  # fmt: skip
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Everything, as plain arrays."""
         return {
-            "counts": self._counts.copy(), "sums": self._sums.copy(),
-            "squares": self._squares.copy(), "largest": np.array([self._largest]),
+            "counts": self._counts.copy(), "firsts": self._firsts.copy(),
+            "sums": self._sums.copy(), "squares": self._squares.copy(),
+            "extremes": np.array([self._smallest, self._largest]),
         }  # fmt: skip
 
     def set_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """What :meth:`arrays` returned."""
-        self._counts, self._sums = arrays["counts"].copy(), arrays["sums"].copy()
-        self._squares, self._largest = arrays["squares"].copy(), float(arrays["largest"][0])
+        self._counts, self._firsts = arrays["counts"].copy(), arrays["firsts"].copy()
+        self._sums, self._squares = arrays["sums"].copy(), arrays["squares"].copy()
+        self._smallest, self._largest = map(float, arrays["extremes"])
 
 
 def sample_losses(model: Any, said: NDArray[np.float64], y: NDArray[Any]) -> NDArray[np.float64]:
     """The losses of what a model said, by its own loss and in the units it learns in.
 
-    ``said`` are numbers, or a classifier's decision values for its classes. NaN for samples of a
-    class that it did not know.
+    ``said`` are numbers, or a classifier's decision values for ``classes_``, not finite for a class
+    that it did not know when it said that. NaN for a sample whose own class was not known then, or
+    none beside it: there was nothing to decide. So it does not matter for what classes
+    the values are laid out by now.
     """
     if isinstance(model, InUnits):
         _, unit = model._mean_and_unit()
@@ -162,10 +192,22 @@ def sample_losses(model: Any, said: NDArray[np.float64], y: NDArray[Any]) -> NDA
     loss = make_loss(model.loss)
     if loss.for_regression:
         return loss.value(said, y)  # type: ignore[no-any-return]
-    places = np.searchsorted(model.classes_, y)
-    own = said if said.ndim == 1 else said[np.arange(len(y)), places]
-    known = np.isfinite(own)
-    targets = 2 * places - 1 if said.ndim == 1 else places
     losses = np.full(len(y), np.nan)
-    losses[known] = loss.value(said[known], targets[known])
+    classes = model.classes_
+    if len(classes) < 2:
+        return losses
+    if said.ndim == 1:  # positive for the second of two classes; infinite where it knew one
+        said = np.stack([np.zeros(len(said)), said], axis=1)
+        said[~np.isfinite(said[:, 1])] = -np.inf
+    places = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+    finite = np.isfinite(said)
+    usable = (classes[places] == y) & finite[np.arange(len(y)), places] & (finite.sum(axis=1) > 1)
+    if not usable.any():
+        return losses
+    for known in np.unique(finite[usable], axis=0):
+        rows = np.flatnonzero(usable & (finite == known).all(axis=1))
+        values, targets = said[rows][:, known], np.cumsum(known)[places[rows]] - 1
+        if values.shape[1] == 2:  # one output, as the model has then
+            values, targets = values[:, 1] - values[:, 0], 2 * targets - 1
+        losses[rows] = loss.value(values, targets)
     return losses

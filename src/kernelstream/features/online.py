@@ -127,6 +127,7 @@ class FeatureLearner(KernelEstimator):
         "n_components", "budget", "kernel", "gamma", "degree", "coef0", "solver", "basis",
     )  # fmt: skip
     batch_size = 1
+    _waits = False
     average = False
     align = False
 

@@ -58,6 +58,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
     _lasting: ClassVar[tuple[str, ...]] = ("loss", "kernel", "gamma")  # cannot change on the way
     _factored: ClassVar[bool] = True  # whether the state needs a factor of its Gram matrix
+    _waits: ClassVar[bool] = True  # whether samples may wait to be learned from together
     _foretold: NDArray[np.float64] | None = None  # room for predictions, see _foretell
     _state: State  # absent until something was learned
     _plan: tuple[int, tuple[Any, ...]] | None = None  # see _run
@@ -85,6 +86,10 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
     def _drop_points(self, most: int) -> None:
         """Keep at most this many points: a cap was lowered."""
         raise NotImplementedError
+
+    def _points_needed(self, samples: int) -> int:
+        """Points that a step may add where this many samples are left."""
+        return min(self.batch_size, samples)
 
     def _watch(self) -> None:
         """What the compiled pass asks for with ``PROBE``."""
@@ -239,8 +244,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
             if not used.all():
                 rows, targets, weights = take_rows(rows, used), targets[used], weights[used]
         batch = self.batch_size
-        if self._pending is not None and len(self._pending[1]) >= batch:
-            self.flush()  # batches have become smaller
+        self._flush_whole()
         if batch == 1:
             self._run(rows, targets, weights)
             return
@@ -258,6 +262,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
 
     def _foretell(self, rows: Rows, targets: Any, weights: Any) -> NDArray[np.float64]:
         """Learn, and return what the model said of each sample just before: (n, outputs)."""
+        self._flush_whole()
         out = np.zeros((len(targets), self._outputs))
         if self.batch_size == 1 and (weights is None or (weights != 0.0).all()):
             self._foretold = out
@@ -287,6 +292,11 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
             np.concatenate([old_weights, weights]),
         )
 
+    def _flush_whole(self) -> None:
+        """Learn from what waits if that is a whole batch: batches have become smaller."""
+        if self._pending is not None and len(self._pending[1]) >= self.batch_size:
+            self.flush()
+
     def flush(self) -> Self:
         """Learn from the samples of an unfinished batch now, as a smaller batch."""
         pending = getattr(self, "_pending", None)
@@ -296,8 +306,13 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
             self._forget_plan()
             try:
                 self._run(*pending)
-            except KeyboardInterrupt:
-                self._pending = pending if self.n_seen_ == seen else None
+            except DivergenceError:
+                raise  # it would diverge again: the batch is given up
+            except BaseException:
+                rows, targets, weights = pending
+                done, end = self.n_seen_ - seen, len(targets)
+                if done < end:
+                    self._pending = slice_rows(rows, done, end), targets[done:], weights[done:]
                 raise
         return self
 
@@ -324,9 +339,15 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
                 self._resize(min(spread(2 * needed, needed), limit))
                 return
             if reason == FULL:
-                batch = min(self.batch_size, len(targets))
-                wanted = spread(2 * self._state.capacity, self._state.order + batch)
-                self._resize(min(wanted, limit))
+                capacity = self._state.capacity
+                least = self._state.order + self._points_needed(len(targets) - done)
+                wanted = min(spread(2 * capacity, least), limit)
+                if wanted <= capacity:  # or this would never end
+                    raise RuntimeError(
+                        f"{type(self).__name__} needs room for {least} points and may hold "
+                        f"{limit}, those of an unfinished step included: please report this"
+                    )
+                self._resize(wanted)
             elif reason == UNUSABLE:
                 raise ValueError(f"Sample {done} of this call has NaN, infinite or huge entries.")
             elif reason == DIVERGED:
@@ -349,9 +370,10 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
 
     def _fitted(self) -> State:
         if not hasattr(self, "_state"):
+            ways = "'fit' or 'partial_fit'" if hasattr(self, "fit") else "'partial_fit'"
             raise NotFittedError(
-                f"This {type(self).__name__} instance is not fitted yet. Call 'fit' or "
-                "'partial_fit' with some samples before using this method."
+                f"This {type(self).__name__} instance is not fitted yet. Call {ways} with some "
+                "samples before using this method."
             )
         return self._state
 
@@ -436,6 +458,8 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
         compiled_pass, rest, (targets, weights, row) = self._call
         if not isinstance(x, np.ndarray):
             x = np.asarray(x, dtype=np.float64)
+        if x.dtype.kind == "c":
+            raise ValueError("Complex data not supported: learn_one takes real numbers")
         if x.shape != row.shape[1:]:
             raise ValueError(
                 f"learn_one takes an array of {row.shape[1]} features, got shape {x.shape}"

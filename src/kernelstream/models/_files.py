@@ -77,6 +77,7 @@ class SavedModel(Saved):
     _state: State
     _pending: Any
     _factored: ClassVar[bool]
+    _waits: ClassVar[bool]
     _call: Any
     kernel_: Kernel
     n_features_in_: int
@@ -247,6 +248,8 @@ def _unplain(value: Any) -> Any:
 
 def _restore_pending(note: dict[str, Any], arrays: dict[str, Any], model: Any) -> Any:
     parts = {name: arrays[f"pending_{name}"] for name in ("dense", "data", "indices", "indptr")}
+    if not model._waits:
+        raise ValueError("this kind of model has no unfinished batch")
     rows = Rows(**parts, sparse=bool(note["sparse"]))
     targets, weights = arrays["pending_targets"], arrays["pending_weights"]
     if rows.sparse:
@@ -255,9 +258,11 @@ def _restore_pending(note: dict[str, Any], arrays: dict[str, Any], model: Any) -
         rows = as_rows(matrix)
     elif rows.dense.dtype != np.float64 or rows.dense.ndim != 2:
         raise ValueError("the unfinished batch is not a matrix of numbers")
-    shapes = {count_rows(rows), *targets.shape, *weights.shape}
+    # It may be longer than a batch: batches have become smaller, and nothing came since.
+    samples = (count_rows(rows),)
+    fits = targets.shape == weights.shape == samples and samples[0] > 0
     numbers = targets.dtype == weights.dtype == np.float64
-    if rows.dense.shape[1] != model.n_features_in_ or shapes != {len(targets)} or not numbers:
+    if rows.dense.shape[1] != model.n_features_in_ or not fits or not numbers:
         raise ValueError("the unfinished batch contradicts the model")
     finite = np.isfinite(targets).all() and np.isfinite(weights).all() and (weights >= 0.0).all()
     if not finite or first_bad_entry(rows, LARGEST_ENTRY)[0] >= 0:

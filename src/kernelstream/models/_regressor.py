@@ -92,6 +92,8 @@ class KernelRegressor(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         if not hasattr(self, "_state"):
             self.partial_fit(np.asarray(x)[None], [y])
             return
+        if isinstance(y, complex | np.complexfloating):
+            raise ValueError("Complex data not supported: learn_one takes real numbers")
         if not abs(y) <= LARGEST_ENTRY:
             raise ValueError(f"learn_one: the target must be a finite number, got {y}")
         self._learn_one(x, float(y))

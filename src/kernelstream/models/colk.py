@@ -190,9 +190,10 @@ class _Paired(_POLK):
             komp.watch(state, self.kernel_, self._outputs)
 
     def _foretell(self, rows: Rows, targets: Any, weights: Any) -> NDArray[np.float64]:
-        waiting = 0 if self._pending is None else len(self._pending[1])
-        if waiting >= self.batch_size or (weights is not None and not (weights != 0.0).all()):
+        if weights is not None and not (weights != 0.0).all():
             return super()._foretell(rows, targets, weights)
+        self._flush_whole()
+        waiting = 0 if self._pending is None else len(self._pending[1])
         count = len(targets)
         first = min(-waiting % self.batch_size, count)
         whole = first + (count - first) // self.batch_size * self.batch_size
@@ -246,11 +247,15 @@ class _COLK(_Paired):
         return partial(_with_room, room)
 
     def _overflow_cure(self) -> str:
+        bound = "level" if self.risk == "cvar" else "clip"
+        smaller = f"eta0 or risk_weight, or {'set' if self.clip is None else 'a smaller'} clip"
+        if self.risk == "cvar":
+            smaller = "eta0, risk_weight or level"
         return (
-            f"the step size eta0={self.eta0} is too large for this kernel, these targets and "
-            f"this risk. Choose a smaller eta0, risk_weight={self.risk_weight} or "
-            f"clip={self.clip}, scale the data and the target, or use a loss with a bounded "
-            "derivative such as 'huber'."
+            f"eta0={self.eta0} with risk_weight={self.risk_weight} and "
+            f"{bound}={getattr(self, bound)} makes steps too large for this kernel and these "
+            f"targets. Choose a smaller {smaller}, scale the data and the target, or use a loss "
+            "with a bounded derivative such as 'huber'."
         )
 
     @property
@@ -268,7 +273,9 @@ def largest_deviation(weight: float, order: int, clip: float | None) -> float:
     """The deviation d at which weight * sum_{p=2..order} p d^(p - 1) reaches ``clip``."""
     if clip is None or weight == 0.0:
         return np.inf
-    low, high = 0.0, min(clip / (2.0 * weight), 1e70)
+    # No term of the sum exceeds the whole: neither the first nor the last, which may overflow.
+    last = min(clip / (order * weight), 1e300) ** (1.0 / (order - 1))
+    low, high = 0.0, min(clip / (2.0 * weight), last, 1e70)
     for _ in range(100):
         middle = 0.5 * (low + high)
         reached = weight * sum(p * middle ** (p - 1) for p in range(2, order + 1))

@@ -13,9 +13,15 @@ from numba.extending import is_jitted
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
-from kernelstream.core.colk import advance, evaluate_batch, partner, tracking_rate
+from kernelstream.core.colk import (
+    advance,
+    evaluate_batch,
+    partner,
+    spacious,
+    tracking_rate,
+)
 from kernelstream.core.kernel import Program, Rows
-from kernelstream.core.passes import DIVERGED, DONE, FULL, PROBE
+from kernelstream.core.passes import DIVERGED, FULL, PROBE
 from kernelstream.core.polk import PROBE_EVERY, Settings
 from kernelstream.core.state import State
 from kernelstream.kernels import Kernel
@@ -189,6 +195,11 @@ expansion_, kernel_
             "data only. Save model.expansion_, or pickle the model"
         )
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if hasattr(self, "_tracked"):  # joblib may have mapped it read-only
+            self._tracked = np.array(self._tracked)
+
     def _extra_header(self) -> dict[str, Any]:
         return {"tracked": self._tracked.tolist()}
 
@@ -214,14 +225,15 @@ expansion_, kernel_
                 np.ascontiguousarray(part) for part in np.split(weights, [self._projected], axis=1)
             )
             room = np.empty((0, 1)) if self._foretold is None else self._foretold
-            with np.errstate(invalid="ignore", over="ignore"):  # such a step is refused
-                reason, done = learn(
-                    state._replace(weights=current), past, settings, Program(*given[22:28]),
-                    Rows(*given[28:33]), *given[33:], room, float(self.beta), self._tracked,
-                )  # fmt: skip
-            weights[:, : self._projected] = current
-            weights[:, self._projected :] = past
-            return reason, done
+            try:
+                with np.errstate(invalid="ignore", over="ignore"):  # such a step is refused
+                    return learn(
+                        state._replace(weights=current), past, settings, Program(*given[22:28]),
+                        Rows(*given[28:33]), *given[33:], room, float(self.beta), self._tracked,
+                    )  # fmt: skip
+            finally:  # a function may raise: the steps before it stay
+                weights[:, : self._projected] = current
+                weights[:, self._projected :] = past
 
         return compositional_pass
 
@@ -319,6 +331,6 @@ def make_pass(
                 return DIVERGED, i
             tracked[:] = after
             i += count
-        return DONE, i
+        return spacious(state, settings.batch), i
 
     return learn  # type: ignore[no-any-return]

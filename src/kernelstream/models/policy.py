@@ -160,6 +160,7 @@ class KernelPolicyEvaluation(_POLK):
     # What POLK takes as parameters: half the square of delta, and two states in each step.
     loss = "squared_error"
     batch_size = STATES
+    _waits = False
 
     def __init__(
         self,
@@ -221,7 +222,8 @@ class KernelPolicyEvaluation(_POLK):
             Where it led.
         terminal : (n,) booleans, optional
             Whether nothing follows: the value of the next state is then 0. An episode that was
-            only cut short (Gymnasium: truncated) is not terminal.
+            only cut short (Gymnasium: truncated) is not terminal. Without it none is: a task that
+            goes on for ever.
         """
         rows, rewards, discounts = self._admit(states, rewards, next_states, terminal)
         order = np.arange(STATES * len(rewards)).reshape(STATES, -1).T.ravel()
@@ -266,6 +268,9 @@ class KernelPolicyEvaluation(_POLK):
 
     def _batch_pass(self) -> Callable[..., tuple[int, int]]:
         return transition_pass  # type: ignore[no-any-return]
+
+    def _points_needed(self, samples: int) -> int:
+        return STATES
 
     def _overflow_cure(self) -> str:
         return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,8 +77,12 @@ def transitions(
     >>> met.returns(0.5)
     array([1.75, 1.5 , 1.  ,  nan])
     """
-    if n_transitions < 1:
-        raise ValueError(f"n_transitions must be at least 1, got {n_transitions!r}.")
+    if isinstance(environment, type):
+        raise TypeError(
+            f"pass an environment, not a class of them: {environment.__name__}(), or gymnasium.make"
+        )
+    if not (isinstance(n_transitions, Integral) and n_transitions >= 1):
+        raise ValueError(f"n_transitions must be an integer of at least 1, got {n_transitions!r}.")
     observation, _ = environment.reset(seed=seed)
     width = np.size(observation)
     met = Transitions(

@@ -221,7 +221,7 @@ def make_regression_outliers(
     if outlier_mode not in ("added", "replaced"):
         raise ValueError(f"outlier_mode must be 'added' or 'replaced', got {outlier_mode!r}.")
     draw = outlier_distribution
-    if draw == "student_t":
+    if isinstance(draw, str) and draw == "student_t":
         draw = _student_t(float(degrees_of_freedom))
     elif isinstance(draw, str):
         if draw not in _OUTLIERS:
@@ -230,6 +230,10 @@ def make_regression_outliers(
                 f"{sorted([*_OUTLIERS, 'student_t'])}, got {draw!r}."
             )
         draw = _OUTLIERS[draw]
+    elif not callable(draw):
+        raise ValueError(
+            f"outlier_distribution must be a name or a function of a Generator and n, got {draw!r}."
+        )
 
     rngs = np.random.default_rng(random_state).spawn(4)
     X, y, y_clean, is_outlier = _draw_outliers(
@@ -263,10 +267,17 @@ def _draw_outliers(
     x = x_rng.uniform(size=n_samples)
     y_clean = 2 * x + 3 * np.sin(6 * x)
     is_outlier = choice_rng.uniform(size=n_samples) < outlier_rate
-    outliers = outlier_scale * np.asarray(draw(size_rng, n_samples), dtype=np.float64)
-    if outliers.shape != (n_samples,):
+    drawn = np.asarray(draw(size_rng, n_samples))
+    if drawn.shape != (n_samples,) or drawn.dtype.kind not in "biuf":
         raise ValueError(
-            f"outlier_distribution must return {n_samples} numbers, got shape {outliers.shape}."
+            f"outlier_distribution must return {n_samples} numbers, got shape {drawn.shape} of "
+            f"{drawn.dtype}."
+        )
+    outliers = outlier_scale * drawn.astype(np.float64)
+    if not np.isfinite(outliers).all():
+        raise ValueError(
+            "outlier_distribution must return finite numbers, also times outlier_scale: "
+            f"draw {int(np.argmin(np.isfinite(outliers)))} is {drawn[~np.isfinite(outliers)][0]}."
         )
     y = y_clean + noise_rng.normal(scale=noise, size=n_samples)
     y = np.where(is_outlier, outliers if replaced else y + outliers, y)
