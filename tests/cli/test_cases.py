@@ -169,7 +169,7 @@ MISTAKES = {
     "merge without the file": (
         None, ("merge", "model.ks", "none.ks", "--out", "s.ks"), "there is no file none.ks"),
     "unknown generator": (
-        None, ("datasets", "generate", "sea", "--out", "sea.csv"), "use one of: multidist, outliers"),
+        None, ("datasets", "generate", "sea", "--out", "sea.csv"), "one of: multidist, outliers"),
     "unknown suffix to write": (
         None, ("datasets", "generate", "outliers", "--out", "o.xls"), ".csv, .tsv, .parquet"),
     "convert texts to libsvm": (
