@@ -74,7 +74,7 @@ class TestAlgorithm:
             "constant": np.ones_like(X),
             "duplicates": X[np.arange(n) // 3],
             "collinear": X[:, :1] * np.ones(3),
-            "huge": 1e150 / np.abs(X).max() * X,
+            "huge": 9e149 / np.abs(X).max() * X,
             "tiny": 1e-200 * X,
         }[kind]
         model = KernelFeatures(rank, alpha=alpha, max_iter=15, tol=0.0, random_state=seed).fit(X)
