@@ -30,8 +30,10 @@ BATCH = 4
 @pytest.fixture(scope="module")
 def ray():
     """One Ray for all tests of this file."""
-    with ray_session(processors=2) as ray:
-        yield ray
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_worker_niceness", "0")  # or a busy machine lets its processes starve
+        with ray_session(processors=2) as ray:
+            yield ray
 
 
 def make_agents(number, kind="consensus", two_way=False, **settings):
