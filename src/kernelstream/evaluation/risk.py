@@ -33,7 +33,7 @@ class LossDistribution:
     >>> losses = LossDistribution()
     >>> losses.update(np.random.default_rng(0).exponential(size=100_000))
     >>> round(losses.mean, 2), round(losses.deviation, 2), round(losses.cvar(0.9), 2)
-    (1.0, 1.0, 3.3)
+    (1.0, 1.0, 3.31)
     """
 
     #: Levels of the tail means in :meth:`summary`.
