@@ -115,13 +115,12 @@ def _merges() -> Iterator[tuple[Any, ...]]:
     shards = [shard[0] for shard in _shards(X, y, 1)]
     classes = np.unique(y)
     parts = [_model({}).partial_fit(*shard, classes=classes) for shard in shards]
-    largest = sum(part.model_order_ for part in parts)
+    uncapped = _model({"max_points": sum(part.model_order_ for part in parts)})
     for label, model in (
         ("as a tree", fit_sharded(_model({}), shards, classes=classes)),
         ("at once", merge(parts)),
-        ("as a tree, without a cap", fit_sharded(_model({}), shards, classes=classes,
-                                                 max_points=largest)),
-    ):  # fmt: skip
+        ("as a tree, without a cap", fit_sharded(uncapped, shards, classes=classes)),
+    ):
         yield label, model.model_order_, 100.0 * (1.0 - model.score(X_test, y_test))
 
 
