@@ -1,5 +1,6 @@
 """How Sphinx builds these pages: ``make docs``."""
 
+import re
 import subprocess
 import sys
 import warnings
@@ -68,12 +69,11 @@ sphinx_gallery_conf = {
 warnings.filterwarnings("ignore", category=UserWarning, message=".*FigureCanvasAgg.*")
 
 #: Documented by scikit-learn, with links into its own pages; of no use on a stream.
-_NOT_OURS = ("get_metadata_routing", "set_fit_request", "set_partial_fit_request",
-             "set_score_request", "set_predict_then_learn_request")  # fmt: skip
+_NOT_OURS = re.compile(r"get_metadata_routing|set_output|set_\w+_request")
 
 
 def _skip(app, what, name, obj, skip, options):
-    return True if name in _NOT_OURS else None
+    return True if _NOT_OURS.fullmatch(name) else None
 
 
 def _write_command_line(app):
@@ -84,7 +84,15 @@ def _write_command_line(app):
     (HERE / "reference" / "command_line.md").write_text(page, encoding="utf-8")
 
 
+def _keep_norms(app, what, name, obj, options, lines):
+    """|q| is a norm, not one of reStructuredText's substitutions."""
+    for place, line in enumerate(lines):
+        if "``" not in line and ">>>" not in line:
+            lines[place] = line.replace("|", r"\|")
+
+
 def setup(app):
     """Called by Sphinx."""
     app.connect("builder-inited", _write_command_line)
     app.connect("autodoc-skip-member", _skip)
+    app.connect("autodoc-process-docstring", _keep_norms, priority=900)

@@ -73,7 +73,7 @@ class KernelFeatures(
         The samples: the subspace is spanned by their images.
     factor_ : (n_samples, n_components) array
         How (A in the paper).
-    objective_ : (2 n_iter_,) array
+    objective_ : (2 n,) array
         The objective (3) after each update. It never increases (Proposition 1).
     n_iter_ : int
         Iterations made.
