@@ -104,6 +104,17 @@ def plot_network_trace(network: Any, path: str | os.PathLike[str] | None = None)
     network : ConsensusNetwork or ProximityNetwork
     path : path-like, optional
         Where to save the picture; the suffix chooses the format.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from kernelstream import make_multidist
+    >>> from kernelstream.evaluation import plot_network_trace
+    >>> from kernelstream.network import ConsensusNetwork
+    >>> X, y = make_multidist(300, random_state=0)
+    >>> network = ConsensusNetwork(nx.path_graph(3), penalty=0.1, gamma=1.0).run((X, y), batch=10)
+    >>> len(plot_network_trace(network).axes)
+    3
     """
     plt = _import_pyplot()
     columns = network.trace_columns()
@@ -153,6 +164,17 @@ def plot_agent_surfaces(
         By default the first two.
     resolution : int
         Grid points along the longer axis.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from kernelstream import make_multidist
+    >>> from kernelstream.evaluation import plot_agent_surfaces
+    >>> from kernelstream.network import ConsensusNetwork
+    >>> X, y = make_multidist(300, random_state=0)
+    >>> network = ConsensusNetwork(nx.path_graph(3), penalty=0.1, gamma=1.0).run((X, y), batch=10)
+    >>> len(plot_agent_surfaces(network, X, y, resolution=20).axes)
+    3
     """
     plt = _import_pyplot()
     if network.loss.for_regression:

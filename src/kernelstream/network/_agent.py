@@ -53,6 +53,12 @@ class Coupling:
     two_way : bool
         Also learn at the neighbours' samples: the other half of the penalty's gradient, which
         (17) leaves out.
+
+    Examples
+    --------
+    >>> from kernelstream.network import Coupling
+    >>> Coupling("consensus", penalty={"Ann": 0.1, "Bob": 1.0}).penalty["Bob"]
+    1.0
     """
 
     kind: str

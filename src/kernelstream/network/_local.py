@@ -13,7 +13,17 @@ from kernelstream.network._agent import Agent, Name, RoundRecord
 
 
 class LocalEngine:
-    """All agents in this process, one after the other: see :class:`Engine`."""
+    """All agents in this process, one after the other: see :class:`Engine`.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from kernelstream import make_multidist
+    >>> from kernelstream.network import ConsensusNetwork, LocalEngine
+    >>> network = ConsensusNetwork(nx.path_graph(3), penalty=0.1, gamma=1.0, engine=LocalEngine())
+    >>> network.run(make_multidist(300, random_state=0), batch=10).round_
+    10
+    """
 
     def __init__(self) -> None:
         self._agents: dict[Name, Agent] = {}

@@ -33,6 +33,12 @@ class NetworkSize(NamedTuple):
     features : int
     outputs : int, default=1
         Two classes have one, k classes k.
+
+    Examples
+    --------
+    >>> from kernelstream.network.costs import NetworkSize
+    >>> NetworkSize(agents=20, degree=4, batch=10, points=30, features=2).messages
+    160
     """
 
     agents: int
@@ -149,6 +155,14 @@ def simulate(size: NetworkSize, rounds: int = 5, repeats: int = 3, seed: int = 0
     """Rounds on a random regular graph in this process; the quickest of some repetitions.
 
     Agents begin with ``points`` points and stay at them.
+
+    Examples
+    --------
+    >>> from kernelstream.network.costs import NetworkSize, simulate
+    >>> size = NetworkSize(agents=4, degree=2, batch=5, points=10, features=2)
+    >>> measured = simulate(size, rounds=2, repeats=1)
+    >>> measured.messages == size.messages, measured.bytes == size.bytes
+    (True, True)
     """
     graph = _import_networkx().random_regular_graph(int(size.degree), size.agents, seed=seed)
     random = np.random.default_rng(seed)

@@ -11,7 +11,18 @@ from numpy.typing import NDArray
 
 
 class Transitions(NamedTuple):
-    """What a policy met with, in order."""
+    """What a policy met with, in order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.streams import Transitions
+    >>> states = np.arange(4.0)[:, None]
+    >>> end = np.array([False, False, True])
+    >>> met = Transitions(states[:3], np.ones(3), states[1:], terminal=end, last=end)
+    >>> met.returns(discount=0.5)
+    array([1.75, 1.5 , 1.  ])
+    """
 
     states: NDArray[np.float64]  # (n, p)
     rewards: NDArray[np.float64]  # (n,)
