@@ -25,8 +25,6 @@ from kernelstream.streams.raw_bytes import ByteStream
 from kernelstream.streams.records import Block, count_fields, ends_inside_quotes
 from kernelstream.streams.text_source import Parsed, TextSource
 
-_PARSE_BYTES = 1 << 20  # Arrow shares pieces of this size among its threads
-
 
 class DelimitedSource(TextSource):
     """Rows of a CSV or TSV file; see `open_stream`."""
@@ -113,7 +111,7 @@ class DelimitedSource(TextSource):
         if not fits.any():
             return
         data = first.select(fits)
-        found = self._read(data, self._names, {}, list(self.schema), in_one_piece=True).schema
+        found = self._read(data, self._names, {}, list(self.schema)).schema
         for name in self.schema:
             arrow_type = found.field(name).type
             self.schema[name] = given.get(name) or kind_of(arrow_type) or "text"
@@ -196,7 +194,7 @@ class DelimitedSource(TextSource):
     ) -> tuple[dict[str, BlockColumn], dict[str, list[tuple[int, bytes]]]]:
         """The columns, and for some of them the rows and values that do not convert."""
         raw = dict.fromkeys(self._names, self._arrow.binary())
-        table = self._read(data, self._names, raw, list(self.schema), in_one_piece=True)
+        table = self._read(data, self._names, raw, list(self.schema))
         columns, failed = {}, {}
         for name, kind in self.schema.items():
             values = table[name].combine_chunks()
@@ -213,15 +211,17 @@ class DelimitedSource(TextSource):
         names: list[str],
         types: dict[str, Any],
         selected: list[str] | None = None,
-        in_one_piece: bool = False,
     ) -> Any:
         """An Arrow table; `types` that are not given are guessed."""
         if data.startswith(codecs.BOM_UTF8):
             data = b"\n" + data  # Arrow would drop these bytes, which belong to a field here
-        size = len(data) + 1 if in_one_piece else _PARSE_BYTES
         return self._csv.read_csv(
             self._arrow.BufferReader(self._own(data)),
-            read_options=self._csv.ReadOptions(column_names=names, block_size=size),
+            # One thread, one piece: threads save no time with blocks of this size, and each
+            # keeps memory of its own.
+            read_options=self._csv.ReadOptions(
+                column_names=names, block_size=len(data) + 1, use_threads=False
+            ),
             parse_options=self._csv.ParseOptions(
                 delimiter=self._delimiter, newlines_in_values=b'"' in data
             ),

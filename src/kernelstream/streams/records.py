@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kernelstream.streams.errors import StreamError
 from kernelstream.streams.raw_bytes import ByteStream
 
-BLOCK_BYTES = 4 << 20
+BLOCK_BYTES = 1 << 20
 RECORD_LIMIT = 256 << 20
 _HEADER_BYTES = 1 << 16
 _SCAN_BYTES = 1 << 17  # what stays in a processor's cache
