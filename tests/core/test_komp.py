@@ -221,8 +221,9 @@ def take_in(state, x, new, outputs, budget, sparse=False):
         values, norms,
     )  # fmt: skip
     return take_in_compiled(
-        state, rows, 0, norms[0, 0], norms[0, 1], values, 1.0, new, outputs, budget
-    )
+        state, rows, 0, norms[0, 0], norms[0, 1], values, 1.0, new, outputs, budget,
+        np.empty((2, state.order)),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("budget", [0.0, 0.01, 0.3, 100.0])

@@ -44,4 +44,6 @@ def compile() -> None:
     types = [numba.typeof(part) for part in (state, rows, empty, np.empty(1))]
     held, samples, matrix, vector = types
     prune.compile((held, count, number, number, count, count))
-    take_in.compile((held, samples, count, number, number, matrix, number, vector, count, number))
+    take_in.compile(
+        (held, samples, count, number, number, matrix, number, vector, count, number, matrix)
+    )

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelstream.core.blas import multiply
-from kernelstream.core.jit import compiled, inner
+from kernelstream.core.jit import allocating, compiled, inner, lean
 from kernelstream.core.kernel import Program, Rows, kernel_rows
 from kernelstream.core.loss import loss_derivative, loss_value
 from kernelstream.core.passes import (
@@ -49,20 +49,20 @@ class Risk(NamedTuple):
     rate: float  # beta
 
 
-@compiled
+@lean
 def tracking_rate(rate, steps):
     """beta, after a plain average over the first steps: no starting value is needed."""
     return max(rate, 1.0 / (steps + 1.0))
 
 
-@compiled
+@lean
 def partner(r, count):
     """The other sample of the pair; a sample without one is its own."""
     other = r + 1 if r % 2 == 0 else r - 1
     return other if other < count else r
 
 
-@inner
+@allocating
 def split(weights, columns):
     """The columns that compression sees, and those of f_{t-1}."""
     return weights[:, :columns].copy(), weights[:, columns:].copy()
@@ -120,7 +120,7 @@ def _same_column(points, j, before, i):
     return True
 
 
-@inner
+@allocating
 def _carry(state, past, before, norms, n):
     """Give f_{t-1}'s weights to where its points are now; those removed become ghosts.
 
@@ -201,7 +201,7 @@ def advance(state, past, settings, program, rows, first, count, values, norms, d
     return True
 
 
-@compiled
+@lean
 def spacious(state, batch):
     """``ROOMY`` where the capacity is far larger than needed, ghosts included; else ``DONE``."""
     record = state.status[0]
@@ -226,7 +226,7 @@ def _pressure(risk, deviation):
     return risk.weight * total
 
 
-@inner
+@allocating
 def _direct(status, settings, risk, f, earlier, labels, sample_weights, first, direction):
     """The quasi-gradient at each sample, and the tracker and threshold after the step."""
     count = f.shape[0]

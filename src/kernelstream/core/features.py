@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelstream.core.blas import multiply
-from kernelstream.core.jit import compiled, inner
-from kernelstream.core.kernel import Program, Rows, kernel_rows, self_value
+from kernelstream.core.jit import allocating, compiled, inner
+from kernelstream.core.kernel import STACK, Program, Rows, kernel_row, self_value
 from kernelstream.core.loss import FIRST_REGRESSION_LOSS, loss_derivative
 from kernelstream.core.passes import (
     DIVERGED,
@@ -386,7 +386,7 @@ def _orthonormalise(state, settings, y):
             state.solver[i, j] = 1.0 / math.sqrt(1.0 + status.ridge) if i == j else 0.0
 
 
-@inner
+@allocating
 def _keep_aligned(state, values, vectors, live):
     """The features of the live directions stay where they are when the columns are turned.
 
@@ -415,7 +415,7 @@ def _keep_aligned(state, values, vectors, live):
                 state.rotation[i, j] += old[i, k] * u[k, j]
 
 
-@inner
+@allocating
 def _refresh(state, settings):
     """M from scratch, and directions that have died out given free again."""
     status = state.status[0]
@@ -797,7 +797,7 @@ def _carry(state, cross, old_inner, b, y, out):
         status.error_spent += math.sqrt(max(before - after, 0.0))
 
 
-@inner
+@allocating
 def _turn(state, cross, old_root):
     """The rotation that moves the orthonormal basis of the subspace least (Procrustes).
 
@@ -851,6 +851,7 @@ def feature_pass(
     rows = Rows(dense, data, indices, indptr, sparse)
     record = status[0]
     capacity, r = factor.shape
+    work = np.empty((STACK + depth, capacity))
     values = np.empty((1, capacity))
     norms = np.empty((1, 2))
     c, y, q, d = np.zeros(r), np.zeros(r), np.zeros(r), np.zeros(r)
@@ -866,12 +867,15 @@ def feature_pass(
     for j in range(window):
         ordered[j] = errors[(record.recorded - 1 - j) % HISTORY]
     ordered[:window].sort()
-    one = np.int64(1)  # a literal would be compiled for separately
+    zero = np.int64(0)  # a literal would be compiled for separately
     for i in range(first, labels.shape[0]):
         n = record.order
         if n + 1 > capacity:
             return FULL, i
-        kernel_rows(program, rows, i, one, points, square_norms, absolute_norms, n, values, norms)
+        kernel_row(
+            program, rows, i, points, square_norms, absolute_norms, n, False, work, values, zero,
+            norms,
+        )  # fmt: skip
         if not norms[0, 0] <= LARGEST_SQUARE_NORM:
             return UNUSABLE, i
         own = self_value(program, norms[0, 0])

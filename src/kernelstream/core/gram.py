@@ -18,7 +18,7 @@ import math
 import numpy as np
 
 from kernelstream.core.blas import multiply
-from kernelstream.core.jit import compiled
+from kernelstream.core.jit import compiled, lean
 
 #: A point is dependent when delta <= DEPENDENT * k(x, x), and the same bound is kept for the
 #: stored points, delta_j = 1 / diag_j. The residual max |S S^T K - I| then stays below about
@@ -28,7 +28,7 @@ DEPENDENT = 1e-8
 SMALLEST_SELF_KERNEL = 1e-100
 
 
-@compiled
+@lean
 def coordinates(factor, values, n, u, a):
     """With k = ``values[0]``: u = S^T k and a = S u, the weights of k(x, .) projected on the
     points. Returns u.u."""
@@ -54,7 +54,7 @@ def coordinates(factor, values, n, u, a):
     return square
 
 
-@compiled
+@lean
 def append_point(factor, diagonal, n, a, delta):
     """Extend S by a point with projection weights ``a`` and squared distance ``delta``."""
     root = 1.0 / math.sqrt(delta)
@@ -66,7 +66,7 @@ def append_point(factor, diagonal, n, a, delta):
     diagonal[n] = root * root
 
 
-@compiled
+@lean
 def reflect_away(factor, diagonal, n, j, v, column):
     """Rotate S so that row j is a multiple of the last unit vector; drop the last column.
 

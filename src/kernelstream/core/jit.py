@@ -66,7 +66,7 @@ def compiled(function: Callable[..., Any], **options: Any) -> Any:
     """
     options = {
         "cache": True, "nogil": True, "fastmath": FASTMATH, "error_model": "numpy",
-        "no_cfunc_wrapper": True, **options,
+        "no_cfunc_wrapper": True, "_nrt": True, **options,
     }  # fmt: skip
     try:
         return numba.njit(**options)(function)
@@ -75,9 +75,24 @@ def compiled(function: Callable[..., Any], **options: Any) -> Any:
         return numba.njit(**options)(function)
 
 
-def inner(function: Callable[..., Any]) -> Any:
+def lean(function: Callable[..., Any], **options: Any) -> Any:
+    """Compile a ``function`` that neither makes nor returns arrays: it counts no references.
+
+    Numba counts them with an atomic instruction for every array that a function is handed or
+    takes out of a tuple, which was a quarter of the time of a step. Whoever calls holds the
+    arrays as long as the call lasts.
+    """
+    return compiled(function, _nrt=False, **options)
+
+
+def allocating(function: Callable[..., Any]) -> Any:
     """Compile ``function`` for calls from compiled code only: a fifth less time to compile."""
     return compiled(function, no_cpython_wrapper=True)
+
+
+def inner(function: Callable[..., Any], **options: Any) -> Any:
+    """The same for a ``function`` that neither makes nor returns arrays: see `lean`."""
+    return lean(function, no_cpython_wrapper=True, **options)
 
 
 _discard_stale_cache()

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelstream.core.blas import multiply
-from kernelstream.core.jit import compiled, inner
+from kernelstream.core.jit import compiled, inner, lean
 from kernelstream.core.tiles import dense_products, sparse_products
 
 GAUSSIAN, LAPLACIAN, MATERN32, MATERN52, POLYNOMIAL, LINEAR, ADD, MULTIPLY, SCALE = range(9)
@@ -45,8 +45,8 @@ _ROUNDER = 6755399441055744.0  # 1.5 * 2**52: adding it rounds, the low bits hol
 _EXPONENT_BIAS = np.int64(1023) << np.int64(52)
 _UNDERFLOW = -708.0
 
-#: Rows of the work array.
-DOTS, SQUARES, L1 = range(3)
+#: Rows of the work array; from ``STACK`` on a program of some depth keeps its values.
+DOTS, SQUARES, L1, STACK = range(4)
 
 #: Squared distances below this fraction of |d|^2 + |x|^2 are taken from the differences.
 CANCELLED = 1e-3
@@ -133,14 +133,26 @@ def evaluate(program, work, n, stack, first):
                     stack[top, j] = value * (1.0 + s + s * s * third) if value > 0.0 else 0.0
 
 
+@inner
+def _own_value(program, i, square_norm):
+    """The value that instruction ``i`` puts on the stack."""
+    number = program.numbers[i, 0]
+    if program.codes[i] == LINEAR:
+        return square_norm
+    if program.codes[i] == POLYNOMIAL:
+        return (number * square_norm + program.numbers[i, 1]) ** program.numbers[i, 2]
+    return 1.0
+
+
 @compiled
 def self_value(program, square_norm):
     """k(x, x) for a sample with the given squared norm."""
+    if program.codes.shape[0] == 1:
+        return _own_value(program, 0, square_norm)
     stack = np.empty(program.depth)
     top = -1
     for i in range(program.codes.shape[0]):
         code = program.codes[i]
-        first = program.numbers[i, 0]
         if code == ADD:
             stack[top - 1] += stack[top]
             top -= 1
@@ -148,15 +160,10 @@ def self_value(program, square_norm):
             stack[top - 1] *= stack[top]
             top -= 1
         elif code == SCALE:
-            stack[top] *= first
+            stack[top] *= program.numbers[i, 0]
         else:
             top += 1
-            if code == LINEAR:
-                stack[top] = square_norm
-            elif code == POLYNOMIAL:
-                stack[top] = (first * square_norm + program.numbers[i, 1]) ** program.numbers[i, 2]
-            else:
-                stack[top] = 1.0
+            stack[top] = _own_value(program, i, square_norm)
     return stack[0]
 
 
@@ -257,47 +264,58 @@ def squares_from_dots(rows, i, points, square_norms, x_square_norm, n, work):
                 work[SQUARES, j] = _exact_square(rows, i, points, j)
 
 
+@inner
+def kernel_row(
+    program, rows, i, points, square_norms, absolute_norms, n, multiplied, work, out, r, norms
+):
+    """Kernel values of sample ``i`` with ``n`` points: ``out[r, :n]``.
+
+    ``norms[r]`` receives its squared norm and l1 norm. ``multiplied``: the inner products with the
+    points are in ``out[r]`` already.
+    """
+    square, absolute = row_norms(rows, i)
+    norms[r, 0] = square
+    norms[r, 1] = absolute
+    differences = not rows.sparse and points.shape[0] <= FEW_FEATURES
+    if multiplied:
+        for j in range(n):
+            work[DOTS, j] = out[r, j]
+    elif program.needs_dots or (program.needs_squares and not differences):
+        row_dots(rows, i, points, n, work)
+    if program.needs_squares and differences:
+        squares_from_differences(rows, i, points, n, work)
+    elif program.needs_squares:
+        squares_from_dots(rows, i, points, square_norms, square, n, work)
+    if program.needs_l1:
+        row_l1(rows, i, points, absolute_norms, n, work)
+    if program.depth == 1:  # straight into the result
+        evaluate(program, work, n, out, r)
+    else:
+        evaluate(program, work, n, work, np.int64(STACK))
+        for j in range(n):
+            out[r, j] = work[STACK, j]
+
+
 @compiled
 def kernel_rows(program, rows, first, count, points, square_norms, absolute_norms, n, out, norms):
-    """Kernel values of ``count`` samples with ``n`` points: ``out[r, :n]``.
+    """Kernel values of ``count`` samples with ``n`` points, as of :func:`kernel_row`.
 
-    ``norms[r]`` receives each sample's squared norm and l1 norm. Many dense features of
-    several samples go through one matrix product.
+    Many dense features of several samples go through one matrix product.
     """
     width = points.shape[0]
-    differences = not rows.sparse and width <= FEW_FEATURES
-    needs_dots = program.needs_dots or (program.needs_squares and not differences)
+    needs_dots = program.needs_dots or (program.needs_squares and width > FEW_FEATURES)
     product = needs_dots and not rows.sparse and count > 1
     if product:
         multiply(rows.dense[first:], False, points, False, out, count, n, width, 1.0, 0.0)
-    work = np.empty((3, n))
-    stack = np.empty((program.depth if program.depth > 1 else 0, n))
-    zero = np.int64(0)  # a literal would be compiled for separately
+    work = np.empty((STACK + program.depth, n))
     for r in range(count):
-        i = first + r
-        square, absolute = row_norms(rows, i)
-        norms[r, 0] = square
-        norms[r, 1] = absolute
-        if product:
-            for j in range(n):
-                work[DOTS, j] = out[r, j]
-        elif needs_dots:
-            row_dots(rows, i, points, n, work)
-        if program.needs_squares and differences:
-            squares_from_differences(rows, i, points, n, work)
-        elif program.needs_squares:
-            squares_from_dots(rows, i, points, square_norms, square, n, work)
-        if program.needs_l1:
-            row_l1(rows, i, points, absolute_norms, n, work)
-        if program.depth == 1:  # straight into the result
-            evaluate(program, work, n, out, r)
-        else:
-            evaluate(program, work, n, stack, zero)
-            for j in range(n):
-                out[r, j] = stack[0, j]
+        kernel_row(
+            program, rows, first + r, points, square_norms, absolute_norms, n, product, work, out,
+            r, norms,
+        )  # fmt: skip
 
 
-@compiled
+@lean
 def first_bad_entry(rows, largest):
     """Row and column of the first entry that is not finite or exceeds ``largest``; or -1, -1."""
     if rows.sparse:

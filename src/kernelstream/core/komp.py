@@ -18,7 +18,7 @@ from kernelstream.core.gram import (
     reflect_away,
     reflect_block_away,
 )
-from kernelstream.core.jit import compiled, inner
+from kernelstream.core.jit import allocating, compiled, inner, lean
 from kernelstream.core.kernel import Rows, kernel_rows, self_value
 from kernelstream.core.splitmix import uniform
 
@@ -31,7 +31,7 @@ BLOCKED_FROM = 128
 FEWEST_IN_BLOCK = 12
 
 
-@compiled
+@lean
 def random_below(status, n):
     """A uniform integer in [0, n) from the state's own generator."""
     # 53 bits are plenty for n < 2^31, and the product is exact enough to stay below n.
@@ -256,6 +256,36 @@ def _prune_blocked(state, outputs, error, budget, most, expected):
         error += remove_block(state, removed, r, outputs)
 
 
+@allocating
+def _prune(state, outputs, error, budget, most, projection):
+    """Remove points; see `prune`. Returns the squared error made."""
+    status = state.status[0]
+    unit = status.scale * status.scale
+    v = np.empty(status.order)
+    column = np.empty(status.order)
+    while True:
+        j = find_crowded(state)
+        if j >= 0:
+            status.dependent += 1
+            error += removal_cost(state, j, outputs) * unit
+            remove_point(state, j, v, column)
+            continue
+        j = find_cheapest(state, outputs)
+        over = status.order > most
+        # Nothing fits the budget: also the random rule stops here.
+        if j < 0 or (not over and error + status.cheapest * unit > budget):
+            return error
+        cost = status.cheapest * unit
+        if projection == RANDOM:
+            j = random_below(status, status.order)
+            cost = removal_cost(state, j, outputs) * unit
+            if not over and error + cost > budget:
+                return error
+        status.forced += error + cost > budget
+        error += cost
+        remove_point(state, j, v, column)
+
+
 @inner
 def prune(state, outputs, error, budget, most, projection):
     """Compress within the budget and to at most ``most`` points.
@@ -266,29 +296,7 @@ def prune(state, outputs, error, budget, most, projection):
     status = state.status[0]
     unit = status.scale * status.scale
     if status.order > most or error + status.cheapest * unit <= budget:
-        v = np.empty(status.order)
-        column = np.empty(status.order)
-        while True:
-            j = find_crowded(state)
-            if j >= 0:
-                status.dependent += 1
-                error += removal_cost(state, j, outputs) * unit
-                remove_point(state, j, v, column)
-                continue
-            j = find_cheapest(state, outputs)
-            over = status.order > most
-            # Nothing fits the budget: also the random rule stops here.
-            if j < 0 or (not over and error + status.cheapest * unit > budget):
-                break
-            cost = status.cheapest * unit
-            if projection == RANDOM:
-                j = random_below(status, status.order)
-                cost = removal_cost(state, j, outputs) * unit
-                if not over and error + cost > budget:
-                    break
-            status.forced += error + cost > budget
-            error += cost
-            remove_point(state, j, v, column)
+        error = _prune(state, outputs, error, budget, most, projection)
     status.error_spent += np.sqrt(error)
 
 
@@ -364,12 +372,12 @@ def wear(delta, self_kernel):
 
 
 @inner
-def take_in(state, rows, i, square, absolute, values, self_kernel, new, outputs, budget):
+def take_in(state, rows, i, square, absolute, values, self_kernel, new, outputs, budget, work):
     """Add ``new`` k(x_i, .) to the function; a capacity for one more point is assumed.
 
     ``values[0, :order]`` are the kernel values of the sample, ``new`` its weights in stored
-    units. A sample that would be removed again at once is projected without being stored.
-    Returns the squared error made, at scale 1.
+    units, ``work`` two rows to work in. A sample that would be removed again at once is projected
+    without being stored. Returns the squared error made, at scale 1.
     """
     status = state.status[0]
     n = status.order
@@ -382,8 +390,7 @@ def take_in(state, rows, i, square, absolute, values, self_kernel, new, outputs,
         find_cheapest(state, outputs)
         return 0.0
 
-    u = np.empty(n)
-    a = np.empty(n)
+    u, a = work[0], work[1]
     delta = self_kernel - coordinates(state.factor, values, n, u, a)
     energy = 0.0
     for c in range(columns):

@@ -8,7 +8,7 @@ is Crammer and Singer's loss, POLK (33). ``log_loss`` becomes the multinomial on
 
 import math
 
-from kernelstream.core.jit import compiled, inner
+from kernelstream.core.jit import inner, lean
 
 (
     HINGE,
@@ -103,7 +103,7 @@ def _runner_up(f, outputs, label):
     return best
 
 
-@compiled
+@lean
 def loss_value(code, number, f, outputs, target):
     """The loss of the prediction ``f[:outputs]``."""
     if code >= FIRST_REGRESSION_LOSS:
@@ -122,7 +122,7 @@ def loss_value(code, number, f, outputs, target):
     return _margin_value(code, number, f[label] - f[_runner_up(f, outputs, label)])
 
 
-@compiled
+@lean
 def loss_derivative(code, number, f, outputs, target, out):
     """Set ``out[:outputs]`` to the derivative in f; return whether any of it is not zero."""
     if code >= FIRST_REGRESSION_LOSS:

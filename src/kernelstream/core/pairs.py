@@ -12,7 +12,7 @@ from kernelstream.core.gram import (
     append_point,
     coordinates,
 )
-from kernelstream.core.jit import inner
+from kernelstream.core.jit import allocating, inner
 from kernelstream.core.kernel import Rows, kernel_rows, self_value
 from kernelstream.core.komp import (
     find_cheapest,
@@ -37,7 +37,7 @@ def _energy(new, first, second, outputs, unit):
     return total + unscaled / unit
 
 
-@inner
+@allocating
 def _take_in_pair(state, program, rows, values, norms, new, outputs, budget):
     """Two dense samples. Returns the squared error made, at scale 1; or -1, with nothing changed,
     where both are to be stored, an old point goes first, or a sample is not independent.
@@ -124,7 +124,7 @@ def _take_in_pair(state, program, rows, values, norms, new, outputs, budget):
     return error
 
 
-@inner
+@allocating
 def take_in_samples(state, program, block, values, norms, new, count, outputs, budget):
     """Add ``new[r]`` k(x_r, .) for the ``count`` dense rows of ``block``; the capacity is assumed.
 
@@ -138,6 +138,7 @@ def take_in_samples(state, program, block, values, norms, new, count, outputs, b
         error = take_in(
             state, rows, np.int64(0), norms[0, 0], norms[0, 1], values,
             self_value(program, norms[0, 0]), new[0], outputs, budget,
+            np.empty((2, state.status[0].order)),
         )  # fmt: skip
     elif count == 2:
         error = _take_in_pair(state, program, rows, values, norms, new, outputs, budget)

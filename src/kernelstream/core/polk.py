@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelstream.core.blas import multiply
-from kernelstream.core.jit import compiled, inner
-from kernelstream.core.kernel import Program, Rows, kernel_rows, self_value
+from kernelstream.core.jit import allocating, compiled, inner
+from kernelstream.core.kernel import STACK, Program, Rows, kernel_row, kernel_rows, self_value
 from kernelstream.core.komp import (
     GREEDY,
     prune,
@@ -86,7 +86,7 @@ def allowed_error(state, settings):
     return error_budget(settings.budget, settings.budget_number, eta) ** 2
 
 
-@inner
+@allocating
 def grow(state, settings, program, rows, first, values, norms, direction, divisor):
     """f~ = (1 - eta lambda) f - (eta / divisor) sum_r direction_r k(x_r, .), not compressed yet.
 
@@ -159,7 +159,7 @@ def settle(state, settings, active, error, consumed):
         renormalise(state, settings.outputs)
 
 
-@inner
+@allocating
 def _step_batch(state, settings, program, rows, first, count, labels, weights):
     """One mini-batch. Returns False, with nothing changed, when a derivative is not finite."""
     status = state.status[0]
@@ -222,19 +222,23 @@ def single_pass(
     rows = Rows(dense, data, indices, indptr, sparse)
     record = status[0]
     columns = state_weights.shape[1]
+    work = np.empty((STACK + depth, diagonal.shape[0]))
     values = np.empty((1, diagonal.shape[0]))
     norms = np.empty((1, 2))
     f = np.empty(outputs)
     slope = np.empty(outputs)
     new = np.empty(columns)
-    one = np.int64(1)  # a literal would be compiled for separately
+    zero = np.int64(0)  # a literal would be compiled for separately
     for i in range(first, labels.shape[0]):
         n = record.order
         if n + 1 > diagonal.shape[0]:
             return FULL, i
         if record.changes >= PROBE_EVERY:
             return PROBE, i
-        kernel_rows(program, rows, i, one, points, square_norms, absolute_norms, n, values, norms)
+        kernel_row(
+            program, rows, i, points, square_norms, absolute_norms, n, False, work, values, zero,
+            norms,
+        )  # fmt: skip
         if not norms[0, 0] <= LARGEST_SQUARE_NORM:
             return UNUSABLE, i
         for c in range(outputs):
@@ -272,7 +276,7 @@ def single_pass(
             record.taken += 1
             error = take_in(
                 state, rows, i, norms[0, 0], norms[0, 1], values, self_value(program, norms[0, 0]),
-                new, outputs, allowed / (scale * scale) if projection == GREEDY else -1.0,
+                new, outputs, allowed / (scale * scale) if projection == GREEDY else -1.0, work,
             ) * (scale * scale)  # fmt: skip
         prune(state, outputs, error, allowed, most, projection)
         record.steps += 1

@@ -2,13 +2,13 @@
 
 import math
 
-from kernelstream.core.jit import compiled
+from kernelstream.core.jit import lean
 
 CONSTANT, INVERSE_TIME, INVERSE_SQRT = range(3)
 FIXED, THREE_HALVES, SQUARE = range(3)
 
 
-@compiled
+@lean
 def step_size(code, initial, decay, t):
     """eta_t for t = 0, 1, 2, ..."""
     if code == CONSTANT:
@@ -18,7 +18,7 @@ def step_size(code, initial, decay, t):
     return initial / math.sqrt(1.0 + decay * t)
 
 
-@compiled
+@lean
 def error_budget(code, number, eta):
     """eps_t: given, K eta^(3/2) or eta^2 (POLK, Table 1)."""
     if code == FIXED:

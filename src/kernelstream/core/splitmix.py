@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from kernelstream.core.jit import compiled
+from kernelstream.core.jit import lean
 
 
-@compiled
+@lean
 def uniform(status):
     """A uniform number in [0, 1)."""
     status.random += np.uint64(0x9E3779B97F4A7C15)

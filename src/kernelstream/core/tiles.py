@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from kernelstream.core.jit import INTERPRETED, compiled
+from kernelstream.core.jit import INTERPRETED, inner
 
 #: Dense samples per tile.
 BLOCK = 4
@@ -185,5 +185,5 @@ def _sparse_products(rows, i, points, n, out):
             out[0, j] = out[0, j] + rows.data[q] * points[rows.indices[q], j]
 
 
-dense_products = compiled(_dense_products, fastmath={"contract"}, no_cpython_wrapper=True)
-sparse_products = compiled(_sparse_products, fastmath={"contract"}, no_cpython_wrapper=True)
+dense_products = inner(_dense_products, fastmath={"contract"})
+sparse_products = inner(_sparse_products, fastmath={"contract"})
