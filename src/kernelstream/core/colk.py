@@ -68,7 +68,7 @@ def split(weights, columns):
     return weights[:, :columns].copy(), weights[:, columns:].copy()
 
 
-@inner
+@allocating
 def join(current, past, weights):
     """Put back what :func:`split` took apart."""
     weights[:, : current.shape[1]] = current
