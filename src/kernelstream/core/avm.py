@@ -19,7 +19,7 @@ from kernelstream.core.coverage import (
     nearest,
     values_of,
 )
-from kernelstream.core.jit import compiled, inner
+from kernelstream.core.jit import compiled, inline, inner
 from kernelstream.core.kernel import (
     DOTS,
     FEW_FEATURES,
@@ -92,7 +92,7 @@ def _close_block(state, outputs):
     status.averaged = 0
 
 
-@inner
+@inline
 def _choose(state, settings, rows, i, square, absolute, work):
     """The point that gets the weight of sample ``i``, and whether it equals the sample.
 
@@ -124,7 +124,7 @@ def _choose(state, settings, rows, i, square, absolute, work):
     return nearest(work, status.cells if status.cells > 0 else n), False
 
 
-@inner
+@inline
 def _evaluate(weights, flat, n, outputs, values, first, f):
     """``f`` = sum_j values_j weights_j, of the ``outputs`` columns from ``first`` on.
 

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from kernelstream.core.jit import compiled, inner
+from kernelstream.core.jit import compiled, inline, inner
 from kernelstream.core.kernel import (
     FEW_FEATURES,
     SQUARES,
@@ -37,7 +37,7 @@ def distances(rows, i, points, square_norms, square, n, work):
         squares_from_dots(rows, i, points, square_norms, square, n, work)
 
 
-@inner
+@inline
 def values_of(program, rows, i, points, absolute_norms, n, work, values):
     """``values[0, :n]`` = kernel values of sample ``i``, from the squared distances in ``work``."""
     if program.needs_l1:
@@ -52,7 +52,7 @@ def kernel_values(program, rows, i, points, square_norms, absolute_norms, square
     values_of(program, rows, i, points, absolute_norms, n, work, values)
 
 
-@inner
+@inline
 def nearest(work, n):
     """The nearest of the first ``n`` points, the first one in a tie; -1 without points."""
     if n == 0:
@@ -99,7 +99,7 @@ def _in_box(rows, i, points, j, half):
     return True
 
 
-@inner
+@inline
 def find_cell(shape, delta, rows, i, points, work, cells):
     """The core point among the first ``cells`` whose cell holds sample ``i``, or -1.
 

@@ -95,4 +95,13 @@ def inner(function: Callable[..., Any], **options: Any) -> Any:
     return lean(function, no_cpython_wrapper=True, **options)
 
 
+def inline(function: Callable[..., Any]) -> Any:
+    """The same, put where it is called.
+
+    For what every sample goes through: an array is handed over as seven words, so that a call with
+    a state, a sample and a kernel takes longer than looking at twenty points.
+    """
+    return inner(function, forceinline=True)
+
+
 _discard_stale_cache()

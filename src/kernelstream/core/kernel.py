@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelstream.core.blas import multiply
-from kernelstream.core.jit import compiled, inner, lean
+from kernelstream.core.jit import compiled, inline, inner, lean
 from kernelstream.core.tiles import dense_products, sparse_products
 
 GAUSSIAN, LAPLACIAN, MATERN32, MATERN52, POLYNOMIAL, LINEAR, ADD, MULTIPLY, SCALE = range(9)
@@ -167,7 +167,7 @@ def self_value(program, square_norm):
     return stack[0]
 
 
-@inner
+@inline
 def row_norms(rows, i):
     """Squared Euclidean norm and l1 norm of sample ``i``."""
     square, absolute = 0.0, 0.0
@@ -234,7 +234,7 @@ def _exact_square(rows, i, points, j):
     return total
 
 
-@inner
+@inline
 def squares_from_differences(rows, i, points, n, work):
     """``work[SQUARES, :n]`` = |x_i - d|^2 of a dense sample, feature by feature."""
     for j in range(n):
@@ -245,7 +245,7 @@ def squares_from_differences(rows, i, points, n, work):
             work[SQUARES, j] += difference * difference
 
 
-@inner
+@inline
 def squares_from_dots(rows, i, points, square_norms, x_square_norm, n, work):
     """``work[SQUARES]`` = |d|^2 - 2 d.x + |x|^2, from the differences where that cancels.
 
@@ -264,7 +264,7 @@ def squares_from_dots(rows, i, points, square_norms, x_square_norm, n, work):
                 work[SQUARES, j] = _exact_square(rows, i, points, j)
 
 
-@inner
+@inline
 def kernel_row(
     program, rows, i, points, square_norms, absolute_norms, n, multiplied, work, out, r, norms
 ):

@@ -18,7 +18,7 @@ from kernelstream.core.gram import (
     reflect_away,
     reflect_block_away,
 )
-from kernelstream.core.jit import allocating, compiled, inner, lean
+from kernelstream.core.jit import allocating, compiled, inline, inner, lean
 from kernelstream.core.kernel import Rows, kernel_rows, self_value
 from kernelstream.core.splitmix import uniform
 
@@ -286,7 +286,7 @@ def _prune(state, outputs, error, budget, most, projection):
         remove_point(state, j, v, column)
 
 
-@inner
+@inline
 def prune(state, outputs, error, budget, most, projection):
     """Compress within the budget and to at most ``most`` points.
 

@@ -18,8 +18,9 @@ from kernelstream.core.jit import INTERPRETED, inner
 
 #: Dense samples per tile.
 BLOCK = 4
-#: Points per tile, for several dense samples and for a single one, dense or sparse.
-SEVERAL_POINTS, SINGLE_POINTS = 8, 16
+#: Points per tile: for several dense samples, for a single one, and for a sparse one where there
+#: are many: its few entries leave more time waiting for the points than multiplying.
+SEVERAL_POINTS, SINGLE_POINTS, SPARSE_POINTS = 8, 16, 32
 
 _LANES = 4
 _I64, _I32, _BYTE = ir.IntType(64), ir.IntType(32), ir.IntType(8)
@@ -128,23 +129,30 @@ _tile_of_several = _dense_tile(BLOCK, SEVERAL_POINTS)
 _tile_of_one = _dense_tile(1, SINGLE_POINTS)
 
 
-@intrinsic
-def _sparse_tile(typingctx, data, indices, begin, end, points, column, out):
-    """out[0, column + k] = sum over the entries of a sample, k < 16; there is an entry."""
+def _sparse_tile(points):
+    """A function for tiles of one sample and so many points."""
 
-    def codegen(context, builder, signature, arguments):
-        tile = _Tile(context, builder, signature, arguments)
-        numbers, features, start, stop, stored, place, result = tile.arrays
+    def tile_function(typingctx, data, indices, begin, end, stored, column, out):
+        """out[0, column + k] = sum over the entries of a sample, of which there is one."""
 
-        def entry(q):
-            feature = tile.load(tile.address(features, (q, 4)), _I32)
-            return builder.sext(feature, _I64), [tile.load(tile.address(numbers, (q, 8)), _DOUBLE)]
+        def codegen(context, builder, signature, arguments):
+            tile = _Tile(context, builder, signature, arguments)
+            numbers, features, start, stop, dictionary, place, result = tile.arrays
 
-        vectors = SINGLE_POINTS // _LANES
-        tile.loop(start, stop, stored, place, result, 1, vectors, entry)
-        return context.get_dummy_value()
+            def entry(q):
+                feature = builder.sext(tile.load(tile.address(features, (q, 4)), _I32), _I64)
+                return feature, [tile.load(tile.address(numbers, (q, 8)), _DOUBLE)]
 
-    return types.void(data, indices, begin, end, points, column, out), codegen
+            tile.loop(start, stop, dictionary, place, result, 1, points // _LANES, entry)
+            return context.get_dummy_value()
+
+        return types.void(data, indices, begin, end, stored, column, out), codegen
+
+    return intrinsic(tile_function)
+
+
+_wide_sparse_tile = _sparse_tile(SPARSE_POINTS)
+_sparse_tile_of_few = _sparse_tile(SINGLE_POINTS)
 
 
 # Not FASTMATH: no sum may be reordered. The last tile may overlap the one before: same numbers.
@@ -172,9 +180,15 @@ def _dense_products(rows, first, count, points, n, out):
 def _sparse_products(rows, i, points, n, out):
     """``out[0, :n]`` = inner products of the sparse sample ``i`` with ``n`` points."""
     begin, end = rows.indptr[i], rows.indptr[i + 1]
+    if not INTERPRETED and begin < end and n >= SPARSE_POINTS:
+        for j in range(0, n, SPARSE_POINTS):
+            _wide_sparse_tile(
+                rows.data, rows.indices, begin, end, points, min(j, n - SPARSE_POINTS), out
+            )
+        return
     if not INTERPRETED and begin < end and n >= SINGLE_POINTS:
         for j in range(0, n, SINGLE_POINTS):
-            _sparse_tile(
+            _sparse_tile_of_few(
                 rows.data, rows.indices, begin, end, points, min(j, n - SINGLE_POINTS), out
             )
         return
