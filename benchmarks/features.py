@@ -48,8 +48,6 @@ def _save(figure: Any, name: str) -> None:
 
 #: Where the curves are measured.
 _LOOKS = (50, 100, 200, 500, 1000, 1500, 2500, 5000)
-#: Without a budget a nonparametric step costs the square of the samples: it stops here.
-_SHORT = 1500
 #: Name, stored samples per feature, solver, step and basis.
 _SOLVERS: tuple[tuple[str, int | None, str, str, str], ...] = (
     ("Algorithm 2: parametric", None, "parametric", "inverse", "orthonormal"),
@@ -111,8 +109,6 @@ def _sphere_rows(X: Any, curves: dict[float, dict[str, list[float]]]) -> Iterato
             clone(model).partial_fit(X[:100])  # compile
             lines[name], seconds, before = [], 0.0, 0
             for n in _LOOKS:
-                if solver == "nonparametric" and factor is None and n > _SHORT:
-                    break
                 start = time.perf_counter()
                 model.partial_fit(X[before:n])
                 seconds += time.perf_counter() - start

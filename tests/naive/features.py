@@ -28,6 +28,10 @@ import numpy as np
 from tests.naive import kernels
 
 
+#: Stored samples for each feature that the orthonormal basis makes its first subspace of.
+EARLY = 5
+
+
 class Batch(NamedTuple):
     factor: np.ndarray  # (n, r): A
     coefficients: np.ndarray  # (r, n): Q
@@ -92,6 +96,12 @@ def subspace_distance(kernel, points, A, other_points, B):
     V = B @ square_root(B.T @ N @ B, -0.5)
     cosines = np.linalg.svd(U.T @ M @ V, compute_uv=False)
     return math.sqrt(max(0.0, 1.0 - min(cosines) ** 2))
+
+
+def principal_directions(K, r):
+    """A of the r orthonormal directions that hold most of the stored samples: kernel PCA."""
+    values, vectors = np.linalg.eigh(K)
+    return vectors[:, : -r - 1 : -1] / np.sqrt(values[: -r - 1 : -1])
 
 
 # ---- Algorithm 1 -----------------------------------------------------------------------------
@@ -179,7 +189,8 @@ def online(
       with s the scale, q~ = s q solves (11b) for A~ and lambda / s^2, and the update of A~ is
       that of A with mu / s^2 in the place of mu, except in the term with lambda.
     * "orthonormal": A (A' K A)^(-1/2) after every update. The same span at that moment, but
-      other steps from there on.
+      other steps from there on. When EARLY r samples are stored, or the budget is used up before,
+      A becomes their principal directions: where the paper begins with any A.
 
     ``first_number`` is n of the first sample after the stored ones, r + 1 unless given.
     ``censored_from`` "budget": nothing is censored before the budget is used up; "start": from
@@ -215,7 +226,9 @@ def online(
             mu /= norm
         if largest_step:
             mu = min(mu, 1.0 / (norm * (float(q @ q) / s**2 + decay)))
-        if solver == "parametric":  # (16)
+        if basis == "orthonormal" and len(K) == min(EARLY * r, budget or math.inf):
+            A = principal_directions(K, r)
+        elif solver == "parametric":  # (16)
             A = extended - mu / s**2 * extended @ np.outer(q, q) - mu * decay * extended
             A[-1] = mu / s**2 * q
         else:  # (19)

@@ -18,7 +18,7 @@ import numpy as np
 
 from kernelstream.core.blas import multiply
 from kernelstream.core.jit import allocating, compiled, inner
-from kernelstream.core.kernel import STACK, Program, Rows, kernel_row, self_value
+from kernelstream.core.kernel import STACK, Program, Rows, kernel_row, kernel_rows, self_value
 from kernelstream.core.loss import FIRST_REGRESSION_LOSS, loss_derivative
 from kernelstream.core.passes import (
     DIVERGED,
@@ -59,6 +59,8 @@ REFRESH_EVERY = 16
 LARGEST_EXPONENT = 128
 #: A sample with a smaller k(x, x) is no direction: steps divide by it, squared.
 SMALLEST_SELF_KERNEL = 1e-100
+#: So many stored samples for each feature make a first subspace of their own.
+EARLY = 5
 #: The budget of those who have none.
 UNLIMITED = np.iinfo(np.int64).max
 #: Squared coefficients times the trace of M below this part of k(x, x): the subspace knows nothing
@@ -820,6 +822,41 @@ def _turn(state, cross, old_root):
             state.rotation[i, j] = total
 
 
+@allocating
+def _settle(state, program, cross):
+    """Make the best subspace of the stored samples, their kernel PCA; M and L_new' L_old follow.
+
+    The first samples are far from the best directions, and short steps do not get there: those of
+    (19) are scaled by the eigenvalues of K. Returns whether there was a better one.
+    """
+    status = state.status[0]
+    n, rank = status.order, status.rank
+    K = np.empty((n, n))
+    if state.gram.shape[0] > 0:
+        K[:] = state.gram[:n, :n]
+    else:
+        samples = np.ascontiguousarray(state.points[:, :n].T)
+        rows = Rows(samples, np.empty(0), np.empty(0, np.int32), np.empty(0, np.int64), False)
+        kernel_rows(
+            program, rows, np.int64(0), n, state.points, state.square_norms, state.absolute_norms,
+            n, K, np.empty((n, 2)),
+        )  # fmt: skip
+    values, vectors = np.linalg.eigh(K)
+    if not values[n - rank] > NOVELTY * values[n - 1]:
+        return False  # the samples span no more than the subspace does
+    best, product = np.empty((n, rank)), np.empty((n, rank))
+    for j in range(rank):
+        for i in range(n):
+            best[i, j] = vectors[i, n - 1 - j] / math.sqrt(values[n - 1 - j])
+    multiply(K, False, state.factor, False, product, n, rank, n, 1.0, 0.0)
+    multiply(best, True, product, False, cross, rank, rank, n, 1.0, 0.0)
+    state.factor[:n, :rank] = best
+    for i in range(rank):
+        for j in range(rank):
+            state.inner[i, j] = 1.0 if i == j else 0.0
+    return True
+
+
 @compiled
 def feature_pass(
     points, square_norms, absolute_norms, gram, factor, recency, numbers, inner_products, solver,
@@ -946,7 +983,9 @@ def feature_pass(
         if opens:
             cross[:rank, :rank] = inner_products[:rank, :rank]
             inverse_factor(inner_products, rank, FLOOR * inner_products[0, 0], old_root)
-        else:
+        elif not (
+            orthonormal and record.order == min(EARLY * r, most) and _settle(state, program, cross)
+        ):
             _move(state, settings, values, own, c, q, d, square, product, cross)
         record.updates += 0 if starting else 1
         discarding = record.order > most

@@ -59,8 +59,8 @@ PARAMETERS = """
         stream that does not change learning can make the features worse. ``auto`` is nonparametric
         with a budget, and parametric without one.
     step_size : {{"inverse", "inverse_square", "tracking", "tracking_square"}}, default="inverse"
-        mu for sample n: c / n, c / n^2, 1 / |q| or 1 / |q|^2, with c = r^2 (parametric) or r^3
-        (nonparametric). Steps of the nonparametric solver, except c / n^2, are divided by the norm
+        mu for sample n: c / n, c / n^2, 1 / |q| or 1 / |q|^2, with c = r^2 / 5 (parametric) or
+        r^3 (nonparametric). Steps of the nonparametric solver, except c / n^2, are divided by the norm
         of the stored samples' kernel matrix: without a budget c / n is then the paper's 1 / n^2.
         No step is longer than the one beyond which an update overshoots its own sample.
         The last two keep following a stream that changes.
@@ -88,8 +88,9 @@ NOTES = """
     approximates k(x, x') (Remark 4, in r dimensions instead of B) [1]_.
 
     S starts with the first r samples (those that the ones before do not span to eight digits) and
-    A = I. The paper's start, one row, has rank one for ever: q lies in the row space of A. A
-    direction that dies out (a sensor that is stuck, and ``fifo``) is opened again by the next
+    A = I. The paper's start, one row, has rank one for ever: q lies in the row space of A. When 5r
+    samples are stored, or the budget is used up before, A becomes their principal directions
+    (kernel PCA), and the steps go on from there; ``basis="printed"`` leaves that out. A direction that dies out (a sensor that is stuck, and ``fifo``) is opened again by the next
     sample outside the span.
 
     As printed, A may grow without bound while q shrinks, or on a budget sink until alpha
@@ -219,7 +220,7 @@ class FeatureLearner(KernelEstimator):
         budget = core.UNLIMITED if self._budget is None else self._budget
         return (
             self.basis == "orthonormal", float(self.alpha), budget, _SOLVERS[self._solver],
-            _STEPS[self.step_size], r**2 if parametric else r**3, _REMOVALS[self.removal],
+            _STEPS[self.step_size], r**2 / 5.0 if parametric else r**3, _REMOVALS[self.removal],
             float(self.forgetting), *self._censoring(), bool(self.align), *self._learner(), outputs,
         )  # fmt: skip
 
