@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import orthogonal_procrustes
 
+from kernelstream.core import feature_state
 from kernelstream.core import features as core
 from kernelstream.core.passes import DONE, FULL
 from tests.core.tools import KERNELS, rows_of, size
@@ -45,7 +46,7 @@ def learn(X, chosen, kernel="gaussian", r=R, state=None, sparse=False, targets=N
     rows, n = rows_of(X, sparse), len(X)
     dense = chosen.most < core.UNLIMITED or chosen.solver == core.NONPARAMETRIC
     if state is None:
-        state = core.allocate(X.shape[1], r, chosen.outputs, 5, dense)
+        state = feature_state.allocate(X.shape[1], r, chosen.outputs, 5, dense)
     targets = np.zeros(n) if targets is None else targets.astype(float)
     said, done = np.full((n, chosen.outputs + 1), np.nan), 0
     while True:
@@ -55,7 +56,7 @@ def learn(X, chosen, kernel="gaussian", r=R, state=None, sparse=False, targets=N
         if reason != FULL:
             assert (reason, done) == (DONE, n)
             return state, said
-        state = core.resize(state, 2 * state.capacity)
+        state = feature_state.resize(state, 2 * state.capacity)
 
 
 def points_of(state):
@@ -167,7 +168,7 @@ def test_exact_removal_is_the_minimum_of_the_three_traces():
     for x in X[8:60]:
         before = set(state.numbers[: state.order])
         wide = settings("printed", budget=9, removal="exact")
-        larger, _ = learn(x[None], wide, kernel, state=core.resize(copied(state), 10))
+        larger, _ = learn(x[None], wide, kernel, state=feature_state.resize(copied(state), 10))
         points, factor = points_of(larger)
         K = kernels.matrix(KERNELS[kernel][1], points, points)
         costs = [naive.distortion(K, factor, i) for i in range(len(points))]
@@ -179,7 +180,7 @@ def test_exact_removal_is_the_minimum_of_the_three_traces():
 
 
 def copied(state):
-    return core.FeatureState(*(part.copy() for part in state))
+    return feature_state.FeatureState(*(part.copy() for part in state))
 
 
 def test_the_printed_recursion_overflows_and_the_carried_one_does_not():
@@ -374,10 +375,12 @@ def test_the_function_is_projected_on_the_subspace_that_has_moved(solver, basis,
 
 
 def room(state):
-    return core.resize(state, state.capacity + 1) if state.order == state.capacity else state
+    return (
+        feature_state.resize(state, state.capacity + 1) if state.order == state.capacity else state
+    )
 
 
 def test_memory_in_closed_form():
     for capacity, p, r, outputs, dense in ((5, 3, 4, 0, True), (17, 50, 20, 3, False)):
-        state = core.allocate(p, r, outputs, capacity, dense)
-        assert state.nbytes == core.feature_bytes(capacity, p, r, outputs, dense)
+        state = feature_state.allocate(p, r, outputs, capacity, dense)
+        assert state.nbytes == feature_state.feature_bytes(capacity, p, r, outputs, dense)

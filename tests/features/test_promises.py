@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from kernelstream import DivergenceError, ModelFileError, load, storage
-from kernelstream.core.features import feature_bytes
+from kernelstream.core.feature_state import feature_bytes
 from kernelstream.features import OnlineKernelFeatures
 from tests.core.tools import size
 from tests.features.tools import ESTIMATORS, FORMS, VARIANTS, in_pieces, look, small, stream
@@ -249,6 +249,7 @@ NONSENSE = {
     "components": lambda header, arrays: header["parameters"].update(n_components=4),
     "censoring": lambda header, arrays: header["parameters"].update(censoring="x"),
     "no matrix": lambda header, arrays: arrays.update(gram=np.zeros((0, 0))),
+    "kernel values": lambda header, arrays: arrays["gram"].__setitem__((0, 1), 0.5),
     "over budget": lambda header, arrays: header["parameters"].update(budget=7),
 }
 

@@ -27,7 +27,6 @@ import numpy as np
 
 from tests.naive import kernels
 
-
 #: Stored samples for each feature that the orthonormal basis makes its first subspace of.
 EARLY = 5
 

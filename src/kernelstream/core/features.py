@@ -12,11 +12,21 @@ coordinates it needs no basis, and when L moves, g is projected on the new subsp
 """
 
 import math
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from kernelstream.core.blas import multiply
+from kernelstream.core.feature_basis import (
+    FLOOR,
+    apply_inverse,
+    inverse_factor,
+    orthonormalise,
+    power_of_two,
+    refactor,
+    refresh,
+    trace_of,
+)
+from kernelstream.core.feature_state import HISTORY, FeatureSettings, FeatureState
 from kernelstream.core.jit import allocating, compiled, inner
 from kernelstream.core.kernel import STACK, Program, Rows, kernel_row, kernel_rows, self_value
 from kernelstream.core.loss import FIRST_REGRESSION_LOSS, loss_derivative
@@ -36,27 +46,16 @@ INVERSE, INVERSE_SQUARE, TRACKING, TRACKING_SQUARE = range(4)
 GREEDY, EXACT, RECENCY, FIFO = range(4)
 NEVER, MOVING_AVERAGE, THRESHOLD, RATE = range(4)
 
-#: Fit errors remembered; the moving average and the rate look at the last ``WINDOW`` of them.
-HISTORY, WINDOW = 1000, 100
+#: Of the fit errors remembered the moving average and the rate look at so many.
+WINDOW = 100
 #: A sample closer to the span than this part of k(x, x) opens no new direction.
 NOVELTY = 1e-8
-#: Directions of the subspace weaker than this part of the strongest are numerically none ...
-DEAD = 1e-12
-#: ... or not told from the rounding of M, relative to the sum of its terms.
-NOISE = 1e-14
-#: A direction of an orthonormal basis of which an update leaves less than this part: M is
-#: computed from scratch.
-LEFT_OVER = 0.5
 #: A stored sample without which less than this is left of a direction holds it alone ...
 ALONE = 1e-6
 #: ... and this many of them are passed over in the search for one to discard.
 MOST_SPARED = 8
-#: Least ridge, relative to the trace of M: rounding may make M indefinite by this much.
-FLOOR = 1e-14
 #: Changes of A between two computations of M from scratch.
 REFRESH_EVERY = 16
-#: M is scaled when its trace leaves 2^-LARGEST_EXPONENT .. 2^LARGEST_EXPONENT.
-LARGEST_EXPONENT = 128
 #: A sample with a smaller k(x, x) is no direction: steps divide by it, squared.
 SMALLEST_SELF_KERNEL = 1e-100
 #: So many stored samples for each feature make a first subspace of their own.
@@ -67,407 +66,7 @@ UNLIMITED = np.iinfo(np.int64).max
 #: of the sample.
 NOTHING = 1e-40
 
-STATUS = np.dtype(
-    (
-        np.record,
-        [
-            ("order", "i8"),  # samples in S
-            ("rank", "i8"),  # directions in use: the columns of A~ that are not zero
-            ("seen", "i8"),  # samples consumed: n of the paper
-            ("steps", "i8"),  # steps of the linear learner
-            ("updates", "i8"),  # samples that changed A
-            ("candidates", "i8"),  # samples that censoring was asked about ...
-            ("censored", "i8"),  # ... and those it kept from changing A
-            ("removed", "i8"),  # samples discarded because of the budget
-            ("recorded", "i8"),  # fit errors recorded
-            ("changes", "i8"),  # changes of M since it was computed from scratch
-            ("exponent", "i8"),  # A = 2^exponent A~
-            ("ridge", "f8"),  # lambda / 4^exponent, or the floor
-            ("gram_square", "f8"),  # squared Frobenius norm of K
-            ("error_spent", "f8"),  # sum of |g - projected g|_H over all updates
-        ],
-    )
-)
-
-
-class FeatureState(NamedTuple):
-    """A subspace Phi_S A, and a function in it."""
-
-    points: np.ndarray  # (p, capacity) float64, feature-major: column j is a stored sample
-    square_norms: np.ndarray  # (capacity,) float64
-    absolute_norms: np.ndarray  # (capacity,) float64
-    gram: np.ndarray  # (capacity, capacity) float64, K; (0, 0) where nothing needs it
-    factor: np.ndarray  # (capacity, r) float64, A~
-    recency: np.ndarray  # (capacity,) float64, eta of (26)
-    numbers: np.ndarray  # (capacity,) int64, the number of each stored sample in the stream
-    inner: np.ndarray  # (r, r) float64, M = A~' K A~
-    solver: np.ndarray  # (r, r) float64, lower triangular with (M + ridge I)^-1 = solver' solver
-    root: np.ndarray  # (r, r) float64, the same without ridge, where something needs it
-    rotation: np.ndarray  # (r, r) float64, of the aligned basis
-    weights: np.ndarray  # (r, outputs) float64, v of the linear learner
-    errors: np.ndarray  # (HISTORY,) float64, fit errors, the i-th at i modulo HISTORY ...
-    places: np.ndarray  # (HISTORY,) int64, ... and the numbers of their samples
-    status: np.ndarray  # (1,) STATUS
-
-    @property
-    def capacity(self) -> int:
-        """Samples that fit before the arrays must grow."""
-        return int(self.recency.shape[0])
-
-    @property
-    def order(self) -> int:
-        """Samples stored."""
-        return int(self.status[0]["order"])
-
-    @property
-    def extent(self) -> int:
-        """Places in use: as many as there are stored samples."""
-        return self.order
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held."""
-        return sum(array.nbytes for array in self)
-
-
-def feature_bytes(capacity: int, features: int, components: int, outputs: int, dense: bool) -> int:
-    """Bytes of a state in closed form; ``dense``: with the kernel matrix of the samples."""
-    row = features + components + 4 + (capacity if dense else 0)
-    square = components * (4 * components + outputs)
-    return 8 * (capacity * row + square + 2 * HISTORY) + STATUS.itemsize
-
-
-def allocate(
-    features: int, components: int, outputs: int, capacity: int, dense: bool
-) -> FeatureState:
-    """A state that has seen nothing."""
-    side = capacity if dense else 0
-    return FeatureState(
-        points=np.zeros((features, capacity)),
-        square_norms=np.zeros(capacity),
-        absolute_norms=np.zeros(capacity),
-        gram=np.zeros((side, side)),
-        factor=np.zeros((capacity, components)),
-        recency=np.zeros(capacity),
-        numbers=np.zeros(capacity, np.int64),
-        inner=np.zeros((components, components)),
-        solver=np.zeros((components, components)),
-        root=np.zeros((components, components)),
-        rotation=np.eye(components),
-        weights=np.zeros((components, outputs)),
-        errors=np.zeros(HISTORY),
-        places=np.zeros(HISTORY, np.int64),
-        status=np.zeros(1, STATUS),
-    )
-
-
-_PER_SAMPLE = ("square_norms", "absolute_norms", "factor", "recency", "numbers")
-_OTHERS = ("inner", "solver", "root", "rotation", "weights", "errors", "places", "status")
-
-
-def resize(state: FeatureState, capacity: int) -> FeatureState:
-    """The same state with another capacity."""
-    n = state.order
-    features, (components, outputs) = state.points.shape[0], state.weights.shape
-    new = allocate(features, components, outputs, capacity, len(state.gram) > 0)
-    new.points[:, :n] = state.points[:, :n]
-    new.gram[:n, :n] = state.gram[:n, :n]
-    for name in _PER_SAMPLE:
-        getattr(new, name)[:n] = getattr(state, name)[:n]
-    return new._replace(**{name: getattr(state, name) for name in _OTHERS})
-
-
-def pack(state: FeatureState) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The live part of a state as arrays and plain numbers, for files and hashes."""
-    n, recorded = state.order, int(state.status[0]["recorded"])
-    arrays = {name: getattr(state, name)[:n].copy() for name in _PER_SAMPLE}
-    arrays |= {name: getattr(state, name).copy() for name in _OTHERS if name != "status"}
-    arrays["points"] = np.ascontiguousarray(state.points[:, :n])
-    arrays["gram"] = np.ascontiguousarray(state.gram[:n, :n])
-    for name in ("errors", "places"):
-        arrays[name] = arrays[name][:recorded]
-    return arrays, {name: state.status[0][name].item() for name in STATUS.names or ()}
-
-
-def unpack(arrays: dict[str, np.ndarray], status: dict[str, Any]) -> FeatureState:
-    """The state behind :func:`pack`; ``ValueError`` if the parts do not belong together."""
-    points, factor, weights = arrays["points"], arrays["factor"], arrays["weights"]
-    if set(status) != set(STATUS.names or ()):
-        raise ValueError("it was written by another version of kernelstream: learn anew")
-    if points.ndim != 2 or factor.ndim != 2 or weights.ndim != 2 or arrays["gram"].ndim != 2:
-        raise ValueError("the state's arrays are not those of kernel features")
-    for name in STATUS.names or ():
-        whole, value = STATUS[name].kind == "i", status[name]
-        lowest = -(2**62) if name == "exponent" else 0
-        good = type(value) is int or (type(value) is float and not whole)
-        if not good or not lowest <= value < (2**62 if whole else np.inf):
-            raise ValueError(f"{name} is not a number that a state can hold")
-    (features, n), (r, outputs) = points.shape, weights.shape
-    dense = len(arrays["gram"]) > 0
-    state = allocate(features, r, outputs, max(n, 1), dense)
-    recorded = min(status["recorded"], HISTORY)
-    for name in FeatureState._fields[:-1]:
-        array, full = arrays[name], getattr(state, name)
-        shape = {
-            "points": (features, n), "gram": (n, n) if dense else (0, 0),
-            "errors": (recorded,), "places": (recorded,), "factor": (n, r),
-        }.get(name, (n,) if name in _PER_SAMPLE else full.shape)  # fmt: skip
-        if array.shape != shape or array.dtype != full.dtype or not np.isfinite(array).all():
-            raise ValueError(f"the array {name!r} is not finite {full.dtype} of shape {shape}")
-        full[tuple(slice(length) for length in shape)] = array
-    for name, value in status.items():
-        state.status[0][name] = value
-    with np.errstate(over="ignore"):
-        agree = np.allclose(arrays["square_norms"], (points**2).sum(axis=0), 1e-6, 0.0)
-        agree &= np.allclose(arrays["absolute_norms"], np.abs(points).sum(axis=0), 1e-6, 0.0)
-    rank, live = status["rank"], np.abs(factor).max(axis=0, initial=0.0) > 0.0
-    dead = slice(min(rank, r), None)
-    agree &= not live[dead].any() and not weights[dead].any()
-    agree &= status["order"] == n and rank <= min(r, n) and status["seen"] >= n
-    agree &= bool(np.array_equal(np.triu(state.solver, 1), np.zeros((r, r))))
-    if not agree or status["updates"] + status["censored"] > status["seen"]:
-        raise ValueError("the state's parts contradict one another")
-    return state
-
-
-class FeatureSettings(NamedTuple):
-    """What to do with each sample."""
-
-    orthonormal: bool  # whether the basis is made orthonormal after every update
-    regularisation: float  # lambda
-    most: int  # budget B
-    solver: int
-    step: int
-    pace: float  # the constant of the steps that fall with n
-    removal: int
-    forgetting: float  # beta
-    censoring: int
-    censoring_number: float
-    align: bool
-    loss: int
-    loss_number: float
-    shrinkage: float  # lambda of the linear learner
-    schedule: int
-    initial_step: float
-    decay: float
-    outputs: int
-
-
-# ---- small matrices ------------------------------------------------------------------------
-
-
-@inner
-def inverse_factor(matrix, n, ridge, out):
-    """Set ``out[:n, :n]`` to the inverse of the Cholesky factor of matrix + ridge I.
-
-    Returns the least squared pivot.
-    """
-    least = math.inf
-    for j in range(n):
-        total = matrix[j, j] + ridge
-        for k in range(j):
-            total -= out[j, k] * out[j, k]
-        least = min(least, total)
-        pivot = math.sqrt(max(total, ridge))
-        out[j, j] = pivot
-        for i in range(j + 1, n):
-            total = matrix[i, j]
-            for k in range(j):
-                total -= out[i, k] * out[j, k]
-            out[i, j] = total / pivot
-    for j in range(n):  # the inverse in place, column by column
-        out[j, j] = 1.0 / out[j, j]
-        for i in range(j + 1, n):
-            total = 0.0
-            for k in range(j, i):
-                total += out[i, k] * out[k, j]
-            out[i, j] = -total / out[i, i]
-    return least
-
-
-@inner
-def apply_inverse(triangle, n, b, y, out):
-    """``y[:n]`` = triangle b and ``out[:n]`` = triangle' y; returns |y|^2 = b'(..)^-1 b."""
-    square = 0.0
-    for i in range(n):
-        total = 0.0
-        for j in range(i + 1):
-            total += triangle[i, j] * b[j]
-        y[i] = total
-        square += total * total
-    for j in range(n):
-        out[j] = 0.0
-    for i in range(n):
-        for j in range(i + 1):
-            out[j] += triangle[i, j] * y[i]
-    return square
-
-
-@inner
-def power_of_two(exponent):
-    """2^exponent, within what a number can hold."""
-    return math.ldexp(1.0, int(max(min(exponent, 1000), -1000)))
-
-
-# ---- the state between two samples ---------------------------------------------------------
-
-
-@inner
-def _scale(state, shift):
-    """A~ becomes 2^-shift A~: exact, and nothing else changes."""
-    status = state.status[0]
-    factor = power_of_two(-shift)
-    for i in range(status.order):
-        for j in range(status.rank):
-            state.factor[i, j] *= factor
-    for i in range(status.rank):
-        for j in range(status.rank):
-            state.inner[i, j] = state.inner[i, j] * factor * factor
-        for c in range(state.weights.shape[1]):
-            state.weights[i, c] /= factor
-    status.exponent += shift
-
-
-@inner
-def _trace(state):
-    total = 0.0
-    for j in range(state.status[0].rank):
-        total += state.inner[j, j]
-    return total
-
-
-@inner
-def _refactor(state, settings):
-    """What is derived from M, after M has changed; returns whether M has lost digits."""
-    status = state.status[0]
-    rank = status.rank
-    _, exponent = math.frexp(_trace(state))
-    if abs(exponent) > LARGEST_EXPONENT and not settings.orthonormal:
-        _scale(state, exponent // 2)
-    trace = _trace(state)
-    floor = max(FLOOR * trace, 1e-250)
-    ridge = settings.regularisation * power_of_two(-2 * status.exponent)
-    status.ridge = min(max(ridge, floor), 1e200)
-    if not settings.orthonormal:
-        inverse_factor(state.inner, rank, status.ridge, state.solver)
-    if settings.orthonormal or rank < state.factor.shape[1] or settings.align or settings.outputs:
-        least = inverse_factor(state.inner, rank, floor, state.root)
-        # M was I before the update: what is left of a direction after a removal is a difference.
-        return least <= (LEFT_OVER if settings.orthonormal else 100.0 * DEAD * trace)
-    return False
-
-
-@inner
-def _orthonormalise(state, settings, y):
-    """A~ <- A~ root', which is orthonormal in the RKHS: the same subspace, M = I.
-
-    As printed, A may grow while q shrinks, or on a budget sink below lambda; then the steps of
-    (16) and (19), and lambda, lose their meaning. Any orthonormal basis gives the same
-    features, fit errors and lengths of rows.
-    """
-    status = state.status[0]
-    rank = status.rank
-    for i in range(status.order):
-        for j in range(rank - 1, -1, -1):
-            total = 0.0
-            for k in range(j + 1):
-                total += state.root[j, k] * state.factor[i, k]
-            state.factor[i, j] = total
-    for c in range(state.weights.shape[1]):  # the same function: root' v_new = v_old
-        for j in range(rank - 1, -1, -1):
-            total = state.weights[j, c]
-            for k in range(j + 1, rank):
-                total -= state.root[k, j] * y[k]
-            y[j] = total / state.root[j, j]
-        for j in range(rank):
-            state.weights[j, c] = y[j]
-    status.ridge = max(settings.regularisation, FLOOR * rank)
-    for i in range(rank):
-        for j in range(rank):
-            state.inner[i, j] = state.root[i, j] = 1.0 if i == j else 0.0
-            state.solver[i, j] = 1.0 / math.sqrt(1.0 + status.ridge) if i == j else 0.0
-
-
-@allocating
-def _keep_aligned(state, values, vectors, live):
-    """The features of the live directions stay where they are when the columns are turned.
-
-    The orthonormal basis L root' becomes L V D^(-1/2) = L root' T with T = root V D^(1/2), for the
-    live directions only. The dead ones leave free what is orthogonal to that.
-    """
-    rank, r = state.status[0].rank, state.factor.shape[1]
-    T = np.zeros((rank, live))
-    for i in range(rank):
-        for j in range(live):
-            for k in range(i + 1):
-                T[i, j] += state.root[i, k] * vectors[k, rank - 1 - j]
-            T[i, j] *= math.sqrt(values[rank - 1 - j])
-    u, _, vt = np.linalg.svd(T, True)
-    for j in range(live):  # u = [T made orthogonal, the rest]
-        for i in range(rank):
-            T[i, j] = 0.0
-            for k in range(live):
-                T[i, j] += u[i, k] * vt[k, j]
-    u[:, :live] = T
-    old = state.rotation.copy()
-    for i in range(r):
-        for j in range(rank):
-            state.rotation[i, j] = 0.0
-            for k in range(rank):
-                state.rotation[i, j] += old[i, k] * u[k, j]
-
-
-@allocating
-def _refresh(state, settings):
-    """M from scratch, and directions that have died out given free again."""
-    status = state.status[0]
-    status.changes = 0
-    n, rank, r = status.order, status.rank, state.factor.shape[1]
-    noise = 0.0  # what rounding leaves of rows that cancel
-    if state.gram.shape[0] > 0:
-        product = np.empty((n, r))
-        multiply(state.gram, False, state.factor, False, product, n, r, n, 1.0, 0.0)
-        multiply(state.factor, True, product, False, state.inner, r, r, n, 1.0, 0.0)
-        for i in range(r):
-            for j in range(i):
-                state.inner[i, j] = state.inner[j, i]
-        status.gram_square = 0.0
-        for i in range(n):
-            for j in range(n):
-                status.gram_square += state.gram[i, j] * state.gram[i, j]
-            for j in range(rank):
-                noise += state.gram[i, i] * state.factor[i, j] * state.factor[i, j]
-        noise *= NOISE * n
-    values, vectors = np.linalg.eigh(state.inner[:rank, :rank].copy())
-    dead = 0
-    while dead < rank - 1 and values[dead] <= max(DEAD * values[rank - 1], noise):
-        dead += 1
-    if dead == 0:
-        return
-    # Turn the columns so that the dead directions come last: (11b), (16) and (19) do not
-    # depend on the basis of the columns, nor do the lengths of the rows.
-    live = rank - dead
-    turned = np.zeros((max(n, rank), rank))
-    for i in range(n):
-        for j in range(live):
-            for k in range(rank):
-                turned[i, j] += state.factor[i, k] * vectors[k, rank - 1 - j]
-    state.factor[:n, :rank] = turned[:n]
-    for c in range(state.weights.shape[1]):
-        for j in range(live):
-            turned[j, 0] = 0.0
-            for k in range(rank):
-                turned[j, 0] += state.weights[k, c] * vectors[k, rank - 1 - j]
-        for j in range(rank):
-            state.weights[j, c] = turned[j, 0] if j < live else 0.0
-    if settings.align:
-        _keep_aligned(state, values, vectors, live)
-    state.inner[:] = 0.0
-    state.solver[:] = 0.0
-    state.root[:] = 0.0
-    for j in range(live):
-        state.inner[j, j] = values[rank - 1 - j]
-    status.rank = live
+# ---- the stored samples -----------------------------------------------------------------------
 
 
 @inner
@@ -666,7 +265,7 @@ def _sprout(state, c, own):
     rank, row = status.rank, status.order - 1
     length = power_of_two(-status.exponent)  # A starts as the identity
     if status.updates > 0:
-        length = math.sqrt(_trace(state) / (rank * own))
+        length = math.sqrt(trace_of(state) / (rank * own))
     state.factor[row, rank] = length
     for j in range(rank):
         state.inner[rank, j] = length * c[j]
@@ -759,7 +358,7 @@ def _shrink(state, settings, before, cross, spared, trial, a, b):
         attempts += 1
         if not settings.orthonormal or settings.removal == FIFO or attempts > MOST_SPARED:
             break
-        trace = _trace(state)
+        trace = trace_of(state)
         if inverse_factor(trial, rank, FLOOR * trace, state.root) > ALONE / rank * trace:
             break
         spared[i] = True
@@ -963,7 +562,7 @@ def feature_pass(
         for j in range(rank):
             d[j] = record.ridge * q[j]
         if not opens:
-            known = rank == r and square * _trace(state) >= NOTHING * own > 0.0
+            known = rank == r and square * trace_of(state) >= NOTHING * own > 0.0
             if step >= TRACKING and not known and rank == r and own > SMALLEST_SELF_KERNEL:
                 square = _take_over(state, own, q, d)
                 known = square > 0.0
@@ -992,7 +591,7 @@ def feature_pass(
         if discarding:
             _shrink(state, settings, before, cross, spared, trial, a, b)
         exponent = record.exponent
-        worn = _refactor(state, settings)
+        worn = refactor(state, settings)
         if remembering and (discarding or not opens):
             # L_new is in new units, L_old and the weights are not.
             unit = power_of_two(exponent - record.exponent)
@@ -1004,12 +603,12 @@ def feature_pass(
         record.seen += 1
         record.changes += 1
         if worn or record.changes >= REFRESH_EVERY:
-            _refresh(state, settings)
-            worn = _refactor(state, settings)
+            refresh(state, settings)
+            worn = refactor(state, settings)
         if orthonormal:
-            _orthonormalise(state, settings, y)
+            orthonormalise(state, settings, y)
             if worn:  # a weak direction has few digits in M; once it is long it has all of them
-                _refresh(state, settings)
-                _refactor(state, settings)
-                _orthonormalise(state, settings, y)
+                refresh(state, settings)
+                refactor(state, settings)
+                orthonormalise(state, settings, y)
     return DONE, labels.shape[0]

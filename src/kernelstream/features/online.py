@@ -12,6 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from kernelstream import storage
+from kernelstream.core import feature_state
 from kernelstream.core import features as core
 from kernelstream.core.kernel import Rows
 from kernelstream.expansion import KernelExpansion, expand
@@ -20,6 +21,8 @@ from kernelstream.models import _validation as check
 from kernelstream.models._base import KernelEstimator, as_before_on_error
 from kernelstream.rows import count_rows, rows_matrix, slice_rows
 
+#: Stored samples whose kernel values a file must have right.
+_CHECKED = 500
 #: Stored samples for each component with ``budget="auto"``: the paper has 1.5 to 5.
 _BUDGET = 5
 _SOLVERS = {"parametric": core.PARAMETRIC, "nonparametric": core.NONPARAMETRIC}
@@ -60,9 +63,9 @@ PARAMETERS = """
         with a budget, and parametric without one.
     step_size : {{"inverse", "inverse_square", "tracking", "tracking_square"}}, default="inverse"
         mu for sample n: c / n, c / n^2, 1 / |q| or 1 / |q|^2, with c = r^2 / 5 (parametric) or
-        r^3 (nonparametric). Steps of the nonparametric solver, except c / n^2, are divided by the norm
-        of the stored samples' kernel matrix: without a budget c / n is then the paper's 1 / n^2.
-        No step is longer than the one beyond which an update overshoots its own sample.
+        r^3 (nonparametric). Steps of the nonparametric solver, except c / n^2, are divided by the
+        norm of the stored samples' kernel matrix: without a budget c / n is then the paper's
+        1 / n^2. No step is longer than the one beyond which an update overshoots its own sample.
         The last two keep following a stream that changes.
     censoring : None, "auto", float or "rate:x", default=None
         Samples with a smaller fit error than this do not change the subspace: never, the mean of
@@ -90,8 +93,9 @@ NOTES = """
     S starts with the first r samples (those that the ones before do not span to eight digits) and
     A = I. The paper's start, one row, has rank one for ever: q lies in the row space of A. When 5r
     samples are stored, or the budget is used up before, A becomes their principal directions
-    (kernel PCA), and the steps go on from there; ``basis="printed"`` leaves that out. A direction that dies out (a sensor that is stuck, and ``fifo``) is opened again by the next
-    sample outside the span.
+    (kernel PCA), and the steps go on from there; ``basis="printed"`` leaves that out. A direction
+    that dies out (a sensor that is stuck, and ``fifo``) is opened again by the next sample outside
+    the span.
 
     As printed, A may grow without bound while q shrinks, or on a budget sink until alpha
     outweighs it. An orthonormal basis avoids both. ``basis="printed"`` carries the paper's own
@@ -200,10 +204,12 @@ class FeatureLearner(KernelEstimator):
         return int(np.iinfo(np.int32).max) if self._budget is None else self._budget + 1
 
     def _allocate(self, features: int, capacity: int, seed: int) -> Any:
-        return core.allocate(features, self.n_components, self._outputs, capacity, self._keeps_gram)
+        return feature_state.allocate(
+            features, self.n_components, self._outputs, capacity, self._keeps_gram
+        )
 
     def _resize(self, capacity: int) -> None:
-        self._state = core.resize(self._state, capacity)
+        self._state = feature_state.resize(self._state, capacity)
 
     def _note_new_outputs(self, halved: bool) -> None:
         pass
@@ -247,11 +253,11 @@ class FeatureLearner(KernelEstimator):
 
     @staticmethod
     def _pack(state: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        return core.pack(state)
+        return feature_state.pack(state)
 
     @classmethod
     def _unpack(cls, arrays: Mapping[str, NDArray[Any]], status: dict[str, Any]) -> Any:
-        return core.unpack(dict(arrays), status)
+        return feature_state.unpack(dict(arrays), status)
 
     @classmethod
     def _from_document(cls, document: storage.Document) -> Self:
@@ -264,6 +270,11 @@ class FeatureLearner(KernelEstimator):
         matrix = (len(state.gram) > 0) == model._keeps_gram
         if len(state.weights) != model.n_components or state.order > most or not matrix:
             raise ValueError("the parameters contradict the state")
+        if model._keeps_gram:
+            few = slice(min(state.order, _CHECKED))
+            true = model.kernel_(state.points.T[few])
+            if not np.allclose(state.gram[few, few], true, rtol=1e-6, atol=1e-12):
+                raise ValueError("the kernel matrix contradicts the stored samples")
         return model
 
     # ---- what was learned -------------------------------------------------------------
