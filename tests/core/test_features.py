@@ -17,10 +17,11 @@ R = 4
 def settings(
     basis="orthonormal", regularisation=1e-3, budget=None, solver="parametric", step="inverse",
     pace=2.0, removal="greedy", forgetting=1.0, censoring=core.NEVER, number=0.0, align=False,
-    loss=0, shrinkage=0.0, eta=0.3, outputs=0,
+    loss=0, shrinkage=0.0, eta=0.3, outputs=0, early=6,
 ):  # fmt: skip
     return core.FeatureSettings(
         orthonormal=basis == "orthonormal",
+        early=early if basis == "orthonormal" else 0,
         regularisation=regularisation,
         most=core.UNLIMITED if budget is None else budget,
         solver=("parametric", "nonparametric").index(solver),
@@ -79,7 +80,7 @@ def twin_of(X, chosen, kernel="gaussian", **options):
         budget=None if chosen.most == core.UNLIMITED else chosen.most,
         removal=("greedy", "exact", "recency", "fifo")[chosen.removal],
         forgetting=chosen.forgetting, basis="orthonormal" if chosen.orthonormal else "printed",
-        largest_step=True, matrix_step=True, **options,
+        largest_step=True, matrix_step=True, early=chosen.early, **options,
     )  # fmt: skip
 
 
@@ -130,6 +131,22 @@ def test_twin_with_other_kernels(kernel, removal):
     chosen = settings(budget=8, removal=removal, pace=0.7)
     state, said = learn(X, chosen, kernel)
     assert_same(state, said, twin_of(X, chosen, kernel), kernel, 1e-7)
+
+
+@pytest.mark.parametrize("solver", ["parametric", "nonparametric"])
+@pytest.mark.parametrize("kernel", ["gaussian", "polynomial"])
+def test_start_from_the_principal_directions_of_the_first_samples(solver, kernel):
+    """Whether the budget is just used up or there is none; what they leave is the least possible."""
+    X = 0.5 * blobs(30)
+    for budget, early in ((9, 9), (None, 12)):
+        chosen = settings(budget=budget, early=early, solver=solver, pace=0.7)
+        state, said = learn(X, chosen, kernel)
+        assert_same(state, said, twin_of(X, chosen, kernel), kernel, 1e-7)
+        state, _ = learn(X[:early], chosen, kernel)
+        points, factor = points_of(state)
+        errors = naive.fit_errors(KERNELS[kernel][1], points, factor, points, 0.0)
+        K = kernels.matrix(KERNELS[kernel][1], points, points)
+        assert np.isclose(errors.sum(), np.linalg.eigvalsh(K)[:-R].sum(), atol=1e-9)
 
 
 RULES = {

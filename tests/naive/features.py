@@ -27,9 +27,6 @@ import numpy as np
 
 from tests.naive import kernels
 
-#: Stored samples for each feature that the orthonormal basis makes its first subspace of.
-EARLY = 5
-
 
 class Batch(NamedTuple):
     factor: np.ndarray  # (n, r): A
@@ -176,7 +173,7 @@ def removed(rule, K, A, recency):
 def online(
     kernel, X, initial, regularisation=1e-3, solver="parametric", step="inverse", scale=1.0,
     budget=None, censoring=None, removal="greedy", forgetting=1.0, degrade="removal",
-    largest_step=False, matrix_step=False, basis="printed", first_number=None,
+    largest_step=False, matrix_step=False, basis="printed", early=0, first_number=None,
     censored_from="budget",
 ):  # fmt: skip
     """Learn features from the rows of X; the first r of them are stored with A = ``initial``.
@@ -188,8 +185,10 @@ def online(
       with s the scale, q~ = s q solves (11b) for A~ and lambda / s^2, and the update of A~ is
       that of A with mu / s^2 in the place of mu, except in the term with lambda.
     * "orthonormal": A (A' K A)^(-1/2) after every update. The same span at that moment, but
-      other steps from there on. When EARLY r samples are stored, or the budget is used up before,
-      A becomes their principal directions: where the paper begins with any A.
+      other steps from there on.
+
+    When ``early`` samples are stored, A becomes their principal directions (orthonormal; 0: never):
+    the paper begins with any A.
 
     ``first_number`` is n of the first sample after the stored ones, r + 1 unless given.
     ``censored_from`` "budget": nothing is censored before the budget is used up; "start": from
@@ -225,7 +224,7 @@ def online(
             mu /= norm
         if largest_step:
             mu = min(mu, 1.0 / (norm * (float(q @ q) / s**2 + decay)))
-        if basis == "orthonormal" and len(K) == min(EARLY * r, budget or math.inf):
+        if len(K) == early:
             A = principal_directions(K, r)
         elif solver == "parametric":  # (16)
             A = extended - mu / s**2 * extended @ np.outer(q, q) - mu * decay * extended

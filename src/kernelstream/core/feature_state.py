@@ -174,6 +174,7 @@ class FeatureSettings(NamedTuple):
     """What to do with each sample."""
 
     orthonormal: bool  # whether the basis is made orthonormal after every update
+    early: int  # stored samples that make a first subspace of their own (orthonormal), or 0
     regularisation: float  # lambda
     most: int  # budget B
     solver: int

@@ -58,8 +58,6 @@ MOST_SPARED = 8
 REFRESH_EVERY = 16
 #: A sample with a smaller k(x, x) is no direction: steps divide by it, squared.
 SMALLEST_SELF_KERNEL = 1e-100
-#: So many stored samples for each feature make a first subspace of their own.
-EARLY = 5
 #: The budget of those who have none.
 UNLIMITED = np.iinfo(np.int64).max
 #: Squared coefficients times the trace of M below this part of k(x, x): the subspace knows nothing
@@ -460,8 +458,9 @@ def _settle(state, program, cross):
 def feature_pass(
     points, square_norms, absolute_norms, gram, factor, recency, numbers, inner_products, solver,
     root, rotation, learner_weights, errors, places, status,
-    orthonormal, regularisation, most, solver_code, step, pace, removal, forgetting, censoring,
-    censoring_number, align, loss, loss_number, shrinkage, schedule, initial_step, decay, outputs,
+    orthonormal, early, regularisation, most, solver_code, step, pace, removal, forgetting,
+    censoring, censoring_number, align, loss, loss_number, shrinkage, schedule, initial_step, decay,
+    outputs,
     codes, program_numbers, needs_dots, needs_squares, needs_l1, depth,
     dense, data, indices, indptr, sparse,
     labels, sample_weights, first, foretold,
@@ -479,9 +478,9 @@ def feature_pass(
         solver, root, rotation, learner_weights, errors, places, status,
     )  # fmt: skip
     settings = FeatureSettings(
-        orthonormal, regularisation, most, solver_code, step, pace, removal, forgetting, censoring,
-        censoring_number, align, loss, loss_number, shrinkage, schedule, initial_step, decay,
-        outputs,
+        orthonormal, early, regularisation, most, solver_code, step, pace, removal, forgetting,
+        censoring, censoring_number, align, loss, loss_number, shrinkage, schedule, initial_step,
+        decay, outputs,
     )  # fmt: skip
     program = Program(codes, program_numbers, needs_dots, needs_squares, needs_l1, depth)
     rows = Rows(dense, data, indices, indptr, sparse)
@@ -582,9 +581,7 @@ def feature_pass(
         if opens:
             cross[:rank, :rank] = inner_products[:rank, :rank]
             inverse_factor(inner_products, rank, FLOOR * inner_products[0, 0], old_root)
-        elif not (
-            orthonormal and record.order == min(EARLY * r, most) and _settle(state, program, cross)
-        ):
+        elif not (record.order == early and _settle(state, program, cross)):
             _move(state, settings, values, own, c, q, d, square, product, cross)
         record.updates += 0 if starting else 1
         discarding = record.order > most

@@ -21,6 +21,8 @@ from kernelstream.models import _validation as check
 from kernelstream.models._base import KernelEstimator, as_before_on_error
 from kernelstream.rows import count_rows, rows_matrix, slice_rows
 
+#: Stored samples for each component that the first subspace is made of.
+_EARLY = 5
 #: Stored samples whose kernel values a file must have right.
 _CHECKED = 500
 #: Stored samples for each component with ``budget="auto"``: the paper has 1.5 to 5.
@@ -92,10 +94,10 @@ NOTES = """
 
     S starts with the first r samples (those that the ones before do not span to eight digits) and
     A = I. The paper's start, one row, has rank one for ever: q lies in the row space of A. When 5r
-    samples are stored, or the budget is used up before, A becomes their principal directions
-    (kernel PCA), and the steps go on from there; ``basis="printed"`` leaves that out. A direction
-    that dies out (a sensor that is stuck, and ``fifo``) is opened again by the next sample outside
-    the span.
+    samples are stored (or as many as the budget holds; half of it for the nonparametric solver), A
+    becomes their principal directions (kernel PCA), and the steps go on from there;
+    ``basis="printed"`` leaves that out. A direction that dies out (a sensor that is stuck, and
+    ``fifo``) is opened again by the next sample outside the span.
 
     As printed, A may grow without bound while q shrinks, or on a budget sink until alpha
     outweighs it. An orthonormal basis avoids both. ``basis="printed"`` carries the paper's own
@@ -221,13 +223,24 @@ class FeatureLearner(KernelEstimator):
         """Loss, its number, regularisation and steps of the linear learner."""
         return 0, 0.0, 0.0, 0, 0.0, 0.0
 
+    @property
+    def _early(self) -> int:
+        """Stored samples whose principal directions are the first subspace; 0: none are."""
+        if self.basis == "printed":
+            return 0
+        many = _EARLY * self.n_components
+        if self._budget is None:
+            return many
+        # Samples that come later get short rows from (19): they need places that are free.
+        return min(many, self._budget if self._solver == "parametric" else self._budget // 2)
+
     def _settings(self, outputs: int, most: int) -> tuple[Any, ...]:
         r, parametric = float(self.n_components), self._solver == "parametric"
         budget = core.UNLIMITED if self._budget is None else self._budget
         return (
-            self.basis == "orthonormal", float(self.alpha), budget, _SOLVERS[self._solver],
-            _STEPS[self.step_size], r**2 / 5.0 if parametric else r**3, _REMOVALS[self.removal],
-            float(self.forgetting), *self._censoring(), bool(self.align), *self._learner(), outputs,
+            self.basis == "orthonormal", self._early, float(self.alpha), budget,
+            _SOLVERS[self._solver], _STEPS[self.step_size], r**2 / 5.0 if parametric else r**3,
+            _REMOVALS[self.removal], float(self.forgetting), *self._censoring(), bool(self.align), *self._learner(), outputs,
         )  # fmt: skip
 
     def _foretell(self, rows: Rows, targets: Any, weights: Any) -> NDArray[np.float64]:
