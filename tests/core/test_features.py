@@ -136,7 +136,7 @@ def test_twin_with_other_kernels(kernel, removal):
 @pytest.mark.parametrize("solver", ["parametric", "nonparametric"])
 @pytest.mark.parametrize("kernel", ["gaussian", "polynomial"])
 def test_start_from_the_principal_directions_of_the_first_samples(solver, kernel):
-    """Whether the budget is just used up or there is none; what they leave is the least possible."""
+    """Whether the budget is used up just then or there is none; the rest is as small as can be."""
     X = 0.5 * blobs(30)
     for budget, early in ((9, 9), (None, 12)):
         chosen = settings(budget=budget, early=early, solver=solver, pace=0.7)

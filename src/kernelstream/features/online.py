@@ -240,7 +240,8 @@ class FeatureLearner(KernelEstimator):
         return (
             self.basis == "orthonormal", self._early, float(self.alpha), budget,
             _SOLVERS[self._solver], _STEPS[self.step_size], r**2 / 5.0 if parametric else r**3,
-            _REMOVALS[self.removal], float(self.forgetting), *self._censoring(), bool(self.align), *self._learner(), outputs,
+            _REMOVALS[self.removal], float(self.forgetting), *self._censoring(), bool(self.align),
+            *self._learner(), outputs,
         )  # fmt: skip
 
     def _foretell(self, rows: Rows, targets: Any, weights: Any) -> NDArray[np.float64]:
