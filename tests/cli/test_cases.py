@@ -400,6 +400,29 @@ def test_the_kind_of_a_column_can_be_given(tool, rows):
     assert "--column x=colour does not say what a column is" in result.err
 
 
+def test_a_kind_for_a_column_that_is_not_there(tool, rows):
+    for command in ("learn", "features"):
+        more = ("--out", "f.parquet") if command == "features" else ()
+        words = (command, rows, "--target", "label", "--column", "cty=text", *more)
+        assert "did you mean city?" in tool(*words, code=2).err
+
+
+def test_notes_of_a_column_that_runs_away_and_of_a_poor_model(tool, tmp_path):
+    """A counter leaves its range for good, and with it whatever the model knows."""
+    random = np.random.default_rng(0)
+    x, label = random.normal(size=4000), np.arange(4000) // 50 % 2
+    file = tmp_path / "counted.csv"
+    lines = [f"{i},{x[i]:.6f},{label[i]}\n" for i in range(4000)]
+    file.write_text("count,x,label\n" + "".join(lines))
+    words = ("learn", file, "--target", "label", "--warm-up", "200", "--json")
+    notes = json.loads(tool(*words).out)["notes"]
+    assert any("column 'count' has left the range" in note for note in notes)
+    assert any("no change would have done better" in note for note in notes)
+    assert not any("'x'" in note for note in notes)
+    notes = json.loads(tool(*words, "--drop", "count").out)["notes"]
+    assert not any("range" in note for note in notes)
+
+
 def test_a_stray_word_in_numbers_is_told(tool, rows):
     lines = rows.read_text().splitlines()
     lines[7] = "oops" + lines[7][lines[7].index(",") :]

@@ -397,6 +397,36 @@ def room(state):
     )
 
 
+@pytest.mark.parametrize("removal", ["greedy", "fifo"])
+@pytest.mark.parametrize("kernel", ["gaussian", "polynomial"])
+def test_a_function_is_not_lengthened_by_a_lost_direction(removal, kernel):
+    """One direction on one or two samples: what the projection leaves of it is rounding."""
+    X = 2.0 * blobs(size(2000, 200))
+    y = (X[:, 0] > 0.0).astype(float)
+    for budget in (1, 2):
+        chosen = settings(
+            budget=budget, removal=removal, outputs=1, shrinkage=0.01, step="inverse",
+            solver="nonparametric", pace=1.0, early=0,
+        )  # fmt: skip
+        state, said = learn(X, chosen, kernel, r=1, targets=y)
+        assert np.isfinite(said).all()
+        assert abs(float(state.weights[0, 0])) < 1e3
+        assert np.isfinite(float(state.status[0]["error_spent"]))
+
+
+def test_basis_is_orthonormal_where_samples_differ_by_many_powers_of_ten():
+    """Without a kernel matrix at hand, too: M comes from the samples where digits were lost."""
+    for seed in range(8, 12):
+        random = np.random.default_rng(seed)
+        X = random.normal(size=(40, 4)) * 10.0 ** random.integers(-3, 4, size=(40, 1))
+        for n in (9, 24, 40):
+            state, _ = learn(X[:n], settings(early=20, pace=5.0), "polynomial", r=5)
+            points, factor = points_of(state)
+            rank = state.status[0]["rank"]
+            K = kernels.matrix(KERNELS["polynomial"][1], points, points)
+            assert np.allclose(factor[:, :rank].T @ K @ factor[:, :rank], np.eye(rank), atol=1e-3)
+
+
 def test_memory_in_closed_form():
     for capacity, p, r, outputs, dense in ((5, 3, 4, 0, True), (17, 50, 20, 3, False)):
         state = feature_state.allocate(p, r, outputs, capacity, dense)

@@ -224,6 +224,18 @@ def test_sample_weight_zero_is_a_sample_that_never_came():
     assert np.array_equal(said[used], expected)
 
 
+@pytest.mark.parametrize("shift", [3.0, 100.0])
+def test_tracking_steps_follow_a_stream_that_jumps(shift):
+    """Also to where no stored sample reaches."""
+    X = spheres(2000)
+    X[1000:] += shift
+    model = OnlineKernelFeatures(15, budget=45, gamma=0.5, step_size="tracking", random_state=0)
+    errors = model.partial_fit_errors(X)
+    before, after = errors[800:1000].mean(), errors[1800:].mean()
+    assert errors[1000:1010].mean() > 2.0 * before
+    assert after < 2.0 * before
+
+
 # Numbers at the edge.
 
 
@@ -233,7 +245,7 @@ def test_an_orthonormal_basis_stays_so_on_the_smallest_budget(rank, step_size):
     X = np.ones((30, 3)) if rank == 1 else spheres(120)
     model = OnlineKernelFeatures(
         rank, budget=rank, kernel="linear" if rank == 1 else "rbf", removal="fifo",
-        step_size=step_size, solver="parametric",
+        step_size=step_size, solver="parametric", basis="orthonormal",
     )  # fmt: skip
     for x in X:
         A = model.partial_fit(x[None]).factor_[:, : model.rank_]

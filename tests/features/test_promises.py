@@ -249,6 +249,11 @@ NONSENSE = {
     "components": lambda header, arrays: header["parameters"].update(n_components=4),
     "censoring": lambda header, arrays: header["parameters"].update(censoring="x"),
     "no matrix": lambda header, arrays: arrays.update(gram=np.zeros((0, 0))),
+    "inner": lambda header, arrays: arrays["inner"].__imul__(2.0),
+    "factor": lambda header, arrays: arrays["factor"].__imul__(2.0),
+    "root": lambda header, arrays: arrays["root"].fill(0.0),
+    "rotation": lambda header, arrays: arrays["rotation"].__imul__(2.0),
+    "large ridge": lambda header, arrays: header["status"].update(ridge=1.0),
     "kernel values": lambda header, arrays: arrays["gram"].__setitem__((0, 1), 0.5),
     "over budget": lambda header, arrays: header["parameters"].update(budget=7),
 }

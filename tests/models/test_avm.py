@@ -399,3 +399,8 @@ def test_targets_far_from_unit_scale_are_saved_and_loaded(tmp_path):
     model = AVMRegressor(random_state=0).partial_fit(X, 4e9 * np.sin(X[:, 0]))
     model.save(tmp_path / "model.ks")
     assert AVMRegressor.load(tmp_path / "model.ks").fingerprint() == model.fingerprint()
+
+
+def test_a_diameter_whose_square_is_none():
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    assert len(Coverage(delta=1e-170).fit(np.vstack([X, X])).core_points_) == 50

@@ -486,3 +486,16 @@ def test_numbers_that_no_model_takes_are_bad_rows(value, tmp_path):
         list(open_stream(path))
     (batch,) = open_stream(path, on_bad="skip")
     assert batch.columns["x"].tolist() == [1.0, 4.0]
+
+
+@pytest.mark.parametrize("last", ["2", '"2"'])
+def test_lines_after_a_last_one_without_an_end(last, tmp_path):
+    path = tmp_path / "grows.csv"
+    path.write_text(f"a\n1\n{last}")
+    stream = open_stream(path)
+    list(stream)
+    assert stream.position["line"] == 3
+    with path.open("a") as file:
+        file.write("\n3\n")
+    (batch,) = open_stream(path, position=stream.position, schema=stream.schema)
+    assert batch.lines.tolist() == [4]

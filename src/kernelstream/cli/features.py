@@ -31,6 +31,7 @@ from kernelstream.cli.methods import option, value_of
 from kernelstream.cli.running import (
     Stop,
     StopWaitingError,
+    check_given,
     given_kinds,
     mostly_numbers,
     resident_bytes,
@@ -47,6 +48,8 @@ from kernelstream.streams.batch import Batch, Source, Text
 BLOCK_ROWS = 100
 #: Rows drawn in the report.
 _SAMPLE_ROWS = 500
+#: Fit errors of a kernel with k(x, x) = 1 beyond which features say little of a row.
+_UNKNOWN = 0.8
 #: Where nothing else is given: a stream may change at any time.
 _DEFAULTS = {
     "n_components": 10, "solver": "parametric", "step_size": "tracking", "basis": "printed",
@@ -257,6 +260,7 @@ def features(
     console = Console(stderr=True)
     stop = Stop()
     with stop.listening(), contextlib.closing(open_stream(file, **reading)) as source:
+        check_given(column or [], source)
         source.bad.cure = "--on-bad skip"
         run = _Run.begin(file, source, saved, target, {**given, "align": align}, preparing)
         with (
@@ -526,6 +530,11 @@ def _notes(run: _Run) -> list[str]:
     if bad.count:
         line, reason = bad.first[0]
         notes.append(f"{bad.count:,} rows refused (skip), the first on line {line}: {reason}")
+    if not run.learning and run.trace.mean > _UNKNOWN:
+        notes.append(
+            f"of the usual row only {100.0 * max(0.0, 1.0 - run.trace.mean):.0f} % lies in the "
+            "features: the stream is not what they were learned from; learn them anew from it"
+        )
     return notes
 
 

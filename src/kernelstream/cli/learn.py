@@ -22,7 +22,15 @@ from kernelstream._version import __version__
 from kernelstream.cli.display import Display, size
 from kernelstream.cli.errors import UserError, check_outputs, print_json
 from kernelstream.cli.methods import METHODS, method_options, option
-from kernelstream.cli.running import RISK_SENSITIVE, Plan, Run, Stop, checkpoint_file
+from kernelstream.cli.running import (
+    RISK_SENSITIVE,
+    Plan,
+    Run,
+    Stop,
+    checkpoint_file,
+    far_inputs,
+    worse_than_nothing,
+)
 from kernelstream.errors import CapWarning
 from kernelstream.storage import replace_file
 
@@ -293,6 +301,7 @@ def _summary(outcome: _Outcome) -> dict[str, Any]:
         "bytes": getattr(estimator, "nbytes_", 0),
         "unlabelled": run.model.unlabelled_,
         "bad_rows": run.source.bad.count,
+        "notes": _notes(run),
         "wall_seconds": outcome.seconds,
         "display_seconds": outcome.display,
         "stopped_by": None if outcome.stopped is None else signal.Signals(outcome.stopped).name,
@@ -361,15 +370,16 @@ def _notes(run: Run) -> list[str]:
     notes = _row_notes(run)
     forced = getattr(run.model.estimator, "n_forced_", 0)
     if forced:
+        coarser = "--delta" if run.plan.method == "avm" else "--epsilon"
         notes.append(
             f"the cap on points or bytes was in the way {forced:,} times; a larger one "
-            "(--max-points, --max-bytes) or coarser steps (--epsilon, --delta) would avoid that"
+            f"(--max-points, --max-bytes) or a larger {coarser} would avoid that"
         )
     return notes
 
 
 def _row_notes(run: Run) -> list[str]:
-    notes = list(run.notes)
+    notes = run.notes + far_inputs(run) + worse_than_nothing(run)
     if run.model.task == "regression":
         rows = min(run.plan.warm_up, run.score.samples)
         notes.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import inspect
 import os
 import signal
@@ -14,7 +15,7 @@ from types import FrameType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 from sklearn.base import clone, is_classifier
 
 from kernelstream import storage
@@ -22,7 +23,7 @@ from kernelstream.cli.errors import UserError
 from kernelstream.cli.methods import estimator_class, make_estimator, option
 from kernelstream.cli.predict import load_stream_model
 from kernelstream.errors import DivergenceError
-from kernelstream.evaluation import Prequential
+from kernelstream.evaluation import METRICS, Prequential
 from kernelstream.models import POLKClassifier, POLKRegressor
 from kernelstream.pipeline import StreamModel, guess_task
 from kernelstream.preparation import KINDS, Preparation
@@ -31,6 +32,8 @@ from kernelstream.streams.batch import Batch, Source, Text
 
 #: Rows kept for the pictures of the report.
 SAMPLE_ROWS = 500
+#: The usual row of the last ones (at least so many) may be this many deviations from the mean.
+FEWEST_ROWS, FAR = 20, 5.0
 
 #: Rows between two looks at the display.
 _ROWS_BETWEEN_LOOKS = 1024
@@ -323,7 +326,7 @@ def _open(
     if like is not None:
         schema = like.preparation.schema
         width = width or like.preparation.matrix_width
-    return open_stream(
+    source = open_stream(
         plan.file,
         target=plan.target,
         batch_rows=plan.batch_rows,
@@ -337,6 +340,22 @@ def _open(
         n_features=width,
         drop=plan.drop,
     )
+    if position is None:
+        check_given(plan.columns, source)
+    return source
+
+
+def check_given(columns: list[str], source: Source) -> None:
+    """Refuse a --column that the source does not have."""
+    for name in given_kinds(columns):
+        if name not in source.schema:
+            near = difflib.get_close_matches(name, source.schema, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]}? " if near else ""
+            source.close()
+            raise UserError(
+                f"--column {name}: {source.name} has no such column, or it is left out",
+                f"{hint}its columns: {', '.join(map(str, source.schema))}",
+            )
 
 
 def given_kinds(columns: list[str]) -> dict[str, str]:
@@ -367,6 +386,44 @@ def mostly_numbers(batch: Batch, schema: dict[str, str]) -> list[str]:
                 f"--column {name}=number refuses those rows instead"
             )
     return notes
+
+
+def far_inputs(run: Run) -> list[str]:
+    """Notes about numbers that have left the range of the rows their units were taken from."""
+    preparation = run.model.preparation
+    if run.sample is None or not preparation.standardise or not preparation.frozen:
+        return []
+    X, notes = run.sample[0], []
+    names = preparation.feature_names_out
+    for name, kind in preparation.inputs.items():
+        if kind != "number" or name not in names or X.shape[0] < FEWEST_ROWS:
+            continue
+        values = X[:, [names.index(name)]]
+        away = float(np.median(np.abs(values.toarray() if issparse(values) else values)))
+        if away > FAR:
+            notes.append(
+                f"column {name!r} has left the range of the first {run.plan.warm_up:,} rows: it is "
+                f"{away:,.0f} deviations away, where the model knows nothing; leave it out "
+                f"(--drop {name}) or let more rows set the units (--warm-up)"
+            )
+    return notes
+
+
+def worse_than_nothing(run: Run) -> list[str]:
+    """A note where the model has done worse than a rule without a model."""
+    if not len(run.score.trace):
+        return []
+    name, numbers = run.score.trace.metrics[0], run.score.trace.summary()
+    constant = "the majority" if run.model.task == "classification" else "the mean"
+    rules = {"no change": numbers["no_change"], constant: numbers["majority"]}
+    lower = METRICS[name].lower_is_better
+    rule = (min if lower else max)(rules, key=lambda rule: rules[rule])
+    if (numbers[name] > rules[rule]) if lower else (numbers[name] < rules[rule]):
+        return [
+            f"{rule} would have done better than the model ({name} {rules[rule]:.4g}): try another "
+            "--gamma or --eta0, --drop columns that only count up, or another --model"
+        ]
+    return []
 
 
 def _is_number(text: str) -> bool:

@@ -109,7 +109,8 @@ def find_cell(shape, delta, rows, i, points, work, cells):
     """
     if shape == HYPERSPHERE:
         j = nearest(work, cells)
-        return j if j >= 0 and work[SQUARES, j] < 0.25 * delta * delta else -1
+        inside = j >= 0 and (work[SQUARES, j] < 0.25 * delta * delta or work[SQUARES, j] == 0.0)
+        return j if inside else -1  # at distance 0 even where the square of delta is none
     half = delta / math.sqrt(points.shape[0])
     for j in range(cells):
         # |.|_inf <= |.|_2 <= sqrt(p) |.|_inf: most points are far enough to tell, and to spare.

@@ -6,6 +6,7 @@ import numpy as np
 
 from kernelstream.core.blas import multiply
 from kernelstream.core.jit import allocating, inner
+from kernelstream.core.kernel import Rows, kernel_rows
 
 #: Directions of the subspace weaker than this part of the strongest are numerically none ...
 DEAD = 1e-12
@@ -179,15 +180,34 @@ def _keep_aligned(state, values, vectors, live):
 
 
 @allocating
-def refresh(state, settings):
-    """M from scratch, and directions that have died out given free again."""
+def kernel_matrix(state, program, wanted):
+    """K of the stored samples: the one held; else, if it is wanted, a new one; else of no size."""
+    if state.gram.shape[0] > 0 or not wanted:
+        return state.gram
+    n = state.status[0].order
+    K = np.empty((n, n))
+    samples = np.ascontiguousarray(state.points[:, :n].T)
+    rows = Rows(samples, np.empty(0), np.empty(0, np.int32), np.empty(0, np.int64), False)
+    kernel_rows(
+        program, rows, np.int64(0), n, state.points, state.square_norms, state.absolute_norms,
+        n, K, np.empty((n, 2)),
+    )  # fmt: skip
+    return K
+
+
+@allocating
+def refresh(state, settings, K):
+    """M from scratch, and directions that have died out given free again.
+
+    Without a kernel matrix ``K`` M stays as it is.
+    """
     status = state.status[0]
     status.changes = 0
     n, rank, r = status.order, status.rank, state.factor.shape[1]
     noise = 0.0  # what rounding leaves of rows that cancel
-    if state.gram.shape[0] > 0:
+    if K.shape[0] > 0:
         product = np.empty((n, r))
-        multiply(state.gram, False, state.factor, False, product, n, r, n, 1.0, 0.0)
+        multiply(K, False, state.factor, False, product, n, r, n, 1.0, 0.0)
         multiply(state.factor, True, product, False, state.inner, r, r, n, 1.0, 0.0)
         for i in range(r):
             for j in range(i):
@@ -195,9 +215,9 @@ def refresh(state, settings):
         status.gram_square = 0.0
         for i in range(n):
             for j in range(n):
-                status.gram_square += state.gram[i, j] * state.gram[i, j]
+                status.gram_square += K[i, j] * K[i, j]
             for j in range(rank):
-                noise += state.gram[i, i] * state.factor[i, j] * state.factor[i, j]
+                noise += K[i, i] * state.factor[i, j] * state.factor[i, j]
         noise *= NOISE * n
     values, vectors = np.linalg.eigh(state.inner[:rank, :rank].copy())
     dead = 0

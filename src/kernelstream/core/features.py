@@ -20,6 +20,7 @@ from kernelstream.core.feature_basis import (
     FLOOR,
     apply_inverse,
     inverse_factor,
+    kernel_matrix,
     orthonormalise,
     power_of_two,
     refactor,
@@ -28,7 +29,7 @@ from kernelstream.core.feature_basis import (
 )
 from kernelstream.core.feature_state import HISTORY, FeatureSettings, FeatureState
 from kernelstream.core.jit import allocating, compiled, inner
-from kernelstream.core.kernel import STACK, Program, Rows, kernel_row, kernel_rows, self_value
+from kernelstream.core.kernel import STACK, Program, Rows, kernel_row, self_value
 from kernelstream.core.loss import FIRST_REGRESSION_LOSS, loss_derivative
 from kernelstream.core.passes import (
     DIVERGED,
@@ -377,8 +378,11 @@ def _shrink(state, settings, before, cross, spared, trial, a, b):
 
 
 @inner
-def _carry(state, cross, old_inner, b, y, out):
-    """Project the learner's function on the subspace that has moved."""
+def _carry(state, cross, old_inner, b, y, out, lengths):
+    """Project the learner's function on the subspace that has moved.
+
+    ``lengths`` receives its squared length before, for each output.
+    """
     status = state.status[0]
     rank = status.rank
     for output in range(state.weights.shape[1]):
@@ -390,10 +394,29 @@ def _carry(state, cross, old_inner, b, y, out):
                 b[i] += cross[i, j] * state.weights[j, output]
                 along += old_inner[i, j] * state.weights[j, output]
             before += along * state.weights[i, output]
+        lengths[output] = before
         after = apply_inverse(state.root, rank, b, y, out)
         for i in range(rank):
             state.weights[i, output] = out[i]
         status.error_spent += math.sqrt(max(before - after, 0.0))
+
+
+@inner
+def _bound(state, lengths):
+    """A projection lengthens no function; rounding does, where a direction is all but lost."""
+    rank = state.status[0].rank
+    for output in range(state.weights.shape[1]):
+        square = 0.0
+        for i in range(rank):
+            along = 0.0
+            for j in range(rank):
+                along += state.inner[i, j] * state.weights[j, output]
+            square += along * state.weights[i, output]
+        if not square <= lengths[output]:
+            shorter = math.sqrt(lengths[output] / square) if square < math.inf else 0.0
+            for i in range(rank):
+                weight = state.weights[i, output] * shorter
+                state.weights[i, output] = weight if abs(weight) < math.inf else 0.0
 
 
 @allocating
@@ -428,16 +451,7 @@ def _settle(state, program, cross):
     """
     status = state.status[0]
     n, rank = status.order, status.rank
-    K = np.empty((n, n))
-    if state.gram.shape[0] > 0:
-        K[:] = state.gram[:n, :n]
-    else:
-        samples = np.ascontiguousarray(state.points[:, :n].T)
-        rows = Rows(samples, np.empty(0), np.empty(0, np.int32), np.empty(0, np.int64), False)
-        kernel_rows(
-            program, rows, np.int64(0), n, state.points, state.square_norms, state.absolute_norms,
-            n, K, np.empty((n, 2)),
-        )  # fmt: skip
+    K = kernel_matrix(state, program, True)[:n, :n].copy()
     values, vectors = np.linalg.eigh(K)
     if not values[n - rank] > NOVELTY * values[n - 1]:
         return False  # the samples span no more than the subspace does
@@ -497,6 +511,7 @@ def feature_pass(
     before = np.empty((capacity if remembering else 0, r))
     product = np.empty((2 * capacity if solver_code == NONPARAMETRIC else 0, r))
     f, slope = np.zeros(max(outputs, 1)), np.zeros(max(outputs, 1))
+    lengths = np.zeros(outputs)
     ordered = np.zeros(WINDOW + 1)
     window = min(record.recorded, WINDOW)
     for j in range(window):
@@ -588,24 +603,29 @@ def feature_pass(
         if discarding:
             _shrink(state, settings, before, cross, spared, trial, a, b)
         exponent = record.exponent
-        worn = refactor(state, settings)
+        # A new direction is what a sample has beyond the others: a difference, too.
+        worn = refactor(state, settings) or opens
+        for o in range(outputs):
+            lengths[o] = math.inf
         if remembering and (discarding or not opens):
             # L_new is in new units, L_old and the weights are not.
             unit = power_of_two(exponent - record.exponent)
             cross *= unit
             learner_weights *= unit
-            _carry(state, cross, old_inner, b, y, a)
+            _carry(state, cross, old_inner, b, y, a, lengths)
             if align:
                 _turn(state, cross, old_root)
         record.seen += 1
         record.changes += 1
         if worn or record.changes >= REFRESH_EVERY:
-            refresh(state, settings)
+            refresh(state, settings, kernel_matrix(state, program, worn))
             worn = refactor(state, settings)
         if orthonormal:
             orthonormalise(state, settings, y)
             if worn:  # a weak direction has few digits in M; once it is long it has all of them
-                refresh(state, settings)
+                refresh(state, settings, kernel_matrix(state, program, True))
                 refactor(state, settings)
                 orthonormalise(state, settings, y)
+        if outputs > 0:
+            _bound(state, lengths)
     return DONE, labels.shape[0]

@@ -21,6 +21,8 @@ from kernelstream.models import _validation as check
 from kernelstream.models._base import KernelEstimator, as_before_on_error
 from kernelstream.rows import count_rows, rows_matrix, slice_rows
 
+#: Steps that do not fall with n.
+_FOLLOWING = ("tracking", "tracking_square")
 #: Stored samples for each component that the first subspace is made of.
 _EARLY = 5
 #: Stored samples whose kernel values a file must have right.
@@ -62,7 +64,7 @@ PARAMETERS = """
         The gradient in the subspace, (16), or in its coefficients, (19). Parametric steps are
         cheaper; on a budget they lose a part of the subspace with every discarded sample, and on a
         stream that does not change learning can make the features worse. ``auto`` is nonparametric
-        with a budget, and parametric without one.
+        with a budget; parametric without one, and with the tracking steps.
     step_size : {{"inverse", "inverse_square", "tracking", "tracking_square"}}, default="inverse"
         mu for sample n: c / n, c / n^2, 1 / |q| or 1 / |q|^2, with c = r^2 / 5 (parametric) or
         r^3 (nonparametric). Steps of the nonparametric solver, except c / n^2, are divided by the
@@ -80,10 +82,10 @@ PARAMETERS = """
     forgetting : float, default=1.0
         With ``removal="recency"``: by how much the rows of stored samples fade each time one is
         discarded (beta in the paper). 1 is ``greedy``, small values approach ``fifo``.
-    basis : {{"orthonormal", "printed"}}, default="orthonormal"
+    basis : {{"auto", "orthonormal", "printed"}}, default="auto"
         Whether the factor is made orthonormal in the RKHS after every update, or left as the
         paper's recursion gives it. Same subspace at that moment, other steps from there on: see
-        Notes. For the tracking steps ``printed`` is usually better.
+        Notes. ``auto`` is ``printed`` for the tracking steps, else ``orthonormal``.
 """
 
 NOTES = """
@@ -127,7 +129,7 @@ class FeatureLearner(KernelEstimator):
         "censoring": [Interval(Real, 0.0, None, closed="left"), str, tuple, list, None],
         "removal": [StrOptions(set(_REMOVALS))],
         "forgetting": [Interval(Real, 0.0, 1.0, closed="right")],
-        "basis": [StrOptions({"orthonormal", "printed"})],
+        "basis": [StrOptions({"auto", "orthonormal", "printed"})],
         "random_state": ["random_state"],
     }
     _lasting: ClassVar[tuple[str, ...]] = (
@@ -195,7 +197,14 @@ class FeatureLearner(KernelEstimator):
     def _solver(self) -> str:
         if self.solver != "auto":
             return str(self.solver)
-        return "parametric" if self.budget is None else "nonparametric"
+        follows = self.step_size in _FOLLOWING
+        return "parametric" if self.budget is None or follows else "nonparametric"
+
+    @property
+    def _orthonormal(self) -> bool:
+        if self.basis != "auto":
+            return bool(self.basis == "orthonormal")
+        return self.step_size not in _FOLLOWING
 
     @property
     def _keeps_gram(self) -> bool:
@@ -226,7 +235,7 @@ class FeatureLearner(KernelEstimator):
     @property
     def _early(self) -> int:
         """Stored samples whose principal directions are the first subspace; 0: none are."""
-        if self.basis == "printed":
+        if not self._orthonormal:
             return 0
         many = _EARLY * self.n_components
         if self._budget is None:
@@ -238,7 +247,7 @@ class FeatureLearner(KernelEstimator):
         r, parametric = float(self.n_components), self._solver == "parametric"
         budget = core.UNLIMITED if self._budget is None else self._budget
         return (
-            self.basis == "orthonormal", self._early, float(self.alpha), budget,
+            self._orthonormal, self._early, float(self.alpha), budget,
             _SOLVERS[self._solver], _STEPS[self.step_size], r**2 / 5.0 if parametric else r**3,
             _REMOVALS[self.removal], float(self.forgetting), *self._censoring(), bool(self.align),
             *self._learner(), outputs,
@@ -289,7 +298,24 @@ class FeatureLearner(KernelEstimator):
             true = model.kernel_(state.points.T[few])
             if not np.allclose(state.gram[few, few], true, rtol=1e-6, atol=1e-12):
                 raise ValueError("the kernel matrix contradicts the stored samples")
+        model._check_basis()
         return model
+
+    def _check_basis(self) -> None:
+        """Refuse a file whose basis is not that of its factor."""
+        state, status, rank = self._state, self._state.status[0], self.rank_
+        live = (slice(rank), slice(rank))
+        M, unit = state.inner[live], np.eye(rank)
+        right = np.allclose(state.rotation.T @ state.rotation, np.eye(len(state.rotation)))
+        if self._keeps_gram:
+            A = state.factor[: state.order, :rank]
+            K = state.gram[: state.order, : state.order]
+            right &= np.allclose(A.T @ K @ A, M, rtol=0.0, atol=1e-3 * max(np.trace(M), 1e-300))
+        if self._orthonormal and status["updates"]:
+            right &= np.array_equal(M, unit) and np.array_equal(state.root[live], unit)
+            right &= 0.99 <= status["ridge"] / max(self.alpha, 1e-14 * rank) <= 1.01
+        if not right:
+            raise ValueError("the basis contradicts the factor")
 
     # ---- what was learned -------------------------------------------------------------
 
@@ -503,7 +529,7 @@ class OnlineKernelFeatures(
         censoring: Any = None,
         removal: str = "greedy",
         forgetting: float = 1.0,
-        basis: str = "orthonormal",
+        basis: str = "auto",
         align: bool = False,
         random_state: Any = None,
     ) -> None:

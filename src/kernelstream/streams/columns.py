@@ -29,7 +29,7 @@ def choose_columns(
 ) -> list[str]:
     """The columns asked for and the target, in the order of the source."""
     if target is not None:
-        _check_present(source, target, names)
+        _check_present(source, target, names, " Name the column to predict: --target (target=).")
     for name in (*(columns or ()), *drop):
         _check_present(source, name, names)
     if target in drop:
@@ -40,11 +40,11 @@ def choose_columns(
     return [name for name in names if name in columns or name == target]
 
 
-def _check_present(source: str, wanted: str, names: Sequence[str]) -> None:
+def _check_present(source: str, wanted: str, names: Sequence[str], cure: str = "") -> None:
     if wanted in names:
         return
     near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.5)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    hint = f" Did you mean {near[0]!r}?" if near else cure
     if len(names) == 1 and any(sign in str(names[0]) for sign in ";\t|"):
         hint = " Is there another --delimiter (delimiter=) between its fields?"
     raise StreamError(

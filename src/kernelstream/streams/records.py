@@ -101,7 +101,7 @@ class Block:
     def place_after(self, n_records: int) -> tuple[int, int]:
         """Offset and line where the first records end, at least one; blank lines come after."""
         if n_records == self._n_records:
-            return self.offset + len(self.data), self.line + n_records
+            return self.end
         return (
             self.offset + int(self.index.ends[n_records - 1]),
             self.line + int(self.index.lines_after[n_records - 1]),
@@ -111,6 +111,8 @@ class Block:
     def end(self) -> tuple[int, int]:
         """Offset and line after all of it."""
         n_lines = self.index.n_lines if self._n_records is None else self._n_records
+        if self._n_records and not self.data.endswith((b"\n", b"\r")):
+            n_lines -= 1  # the last line has no end
         return self.offset + len(self.data), self.line + n_lines
 
 
