@@ -353,7 +353,7 @@ def check_given(columns: list[str], source: Source) -> None:
             hint = f"did you mean {near[0]}? " if near else ""
             source.close()
             raise UserError(
-                f"--column {name}: {source.name} has no such column, or it is left out",
+                f"--column {name}: there is no such column, or it is left out",
                 f"{hint}its columns: {', '.join(map(str, source.schema))}",
             )
 
