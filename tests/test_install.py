@@ -27,9 +27,10 @@ FIRST_STEPS = """
     assert kernelstream.__file__.startswith({package!r}), kernelstream.__file__
     model = kernelstream.POLKClassifier().partial_fit([[0.0], [1.0], [0.1]], [0, 1, 0])
     print(model.predict([[0.9]]))
-    from kernelstream.core import ahead, komp
+    from kernelstream.core import ahead, kernel, komp
     ahead.compile()  # for the same arguments as the pass has
     assert len(komp.take_in.overloads) == len(komp.prune.overloads) == 1
+    assert len(kernel.kernel_rows.overloads) == 1
 """
 
 

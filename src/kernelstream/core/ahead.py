@@ -1,9 +1,9 @@
 """At first use a second process makes half of the machine code.
 
 Compiling keeps one core busy for some twenty seconds. The first pass needs the kernel's
-functions, then those of the dictionary: the latter are made here meanwhile, and are found in
-Numba's cache when their turn comes. Where they are not, because there is no second core or no
-cache, they are compiled there and then as if nothing had happened.
+functions, then those of the dictionary: the latter are made here meanwhile, then what predicting
+needs, and all are found in Numba's cache when their turn comes. Where they are not, because there
+is no second core or no cache, they are compiled there and then as if nothing had happened.
 """
 
 import functools
@@ -15,7 +15,7 @@ import numba
 import numpy as np
 
 from kernelstream.core.jit import INTERPRETED
-from kernelstream.core.kernel import Rows
+from kernelstream.core.kernel import Program, Rows, kernel_rows
 from kernelstream.core.komp import prune, take_in
 from kernelstream.core.state import allocate
 
@@ -36,14 +36,18 @@ def start() -> subprocess.Popen[bytes] | None:
 
 
 def compile() -> None:
-    """Compile how points are taken in and removed, for the arguments a pass has."""
+    """Compile how points are taken in and removed, and kernel values of many samples."""
     state = allocate(1, 1, 1, seed=0)
     empty = np.empty((1, 1))
     rows = Rows(empty, np.empty(0), np.empty(0, np.int32), np.empty(0, np.int64), False)
     count, number = numba.int64, numba.float64
-    types = [numba.typeof(part) for part in (state, rows, empty, np.empty(1))]
-    held, samples, matrix, vector = types
-    prune.compile((held, count, number, number, count, count))
+    program = Program(np.empty(1, np.int64), empty, True, True, True, 1)
+    types = [numba.typeof(part) for part in (state, program, rows, empty, np.empty(1))]
+    held, kernel, samples, matrix, vector = types
     take_in.compile(
         (held, samples, count, number, number, matrix, number, vector, count, number, matrix)
+    )
+    prune.compile((held, count, number, number, count, count))
+    kernel_rows.compile(
+        (kernel, samples, count, count, matrix, vector, vector, count, matrix, matrix)
     )
