@@ -447,6 +447,15 @@ def test_a_huge_field(tool, rows):
     tool(*LEARN)
 
 
+def test_files_that_are_no_models_say_what_they_are_for(tool, rows):
+    tool(*LEARN, "--checkpoint", "place")
+    said = tool("inspect", "place/checkpoint.ks", code=2).err
+    assert "the checkpoint of a run" in said
+    assert "--resume" in said
+    tool("features", rows, "--target", "label", "--out", "f.parquet", "--save", "f.ks")
+    assert "features FILE --apply f.ks" in tool("inspect", "f.ks", code=2).err
+
+
 def test_a_checkpoint_that_is_none(tool, rows, tmp_path):
     (tmp_path / "old").mkdir()
     for header in ({}, {"plan": 3}):

@@ -52,3 +52,12 @@ def test_too_short(tmp_path):
     file.write_text("a,target\n1,0\n")
     with pytest.raises(UserError, match="fewer than two rows"):
         run(file)
+
+
+def test_columns_left_out_and_diameters_given(stream):
+    words = (stream, "--target", "label", "--rows", "300", "--drop", "height", "--json")
+    result = json.loads(run(*words, "--deltas", "0.5,2"))
+    assert result["delta"] == [0.5, 2.0]
+    for wrong in ("", "1,x", "0", "-1", "inf"):
+        with pytest.raises(UserError, match="no diameters"):
+            run(*words, "--deltas", wrong)

@@ -29,6 +29,13 @@ def diameter(
         str, typer.Argument(help="CSV, TSV, LIBSVM, Parquet, Arrow or .npz; - is standard input.")
     ],
     target: Annotated[str, typer.Option(help="The column to predict.")] = "target",
+    drop: Annotated[
+        Optional[list[str]], typer.Option(help="A column to leave out; may be repeated.")
+    ] = None,
+    deltas: Annotated[
+        Optional[str],
+        typer.Option(help="Diameters to try, such as 0.5,1,2; else twice the usual distance."),
+    ] = None,
     rows: Annotated[int, typer.Option(help="How many of the first rows to try.", min=2)] = 20_000,
     out: Annotated[Optional[Path], typer.Option(help="Where to save the picture.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
@@ -37,8 +44,8 @@ def diameter(
 
     The error of a regression is in standard deviations of the target.
     """
-    X, y, estimator = _first_rows(file, target, rows)
-    curve = diameter_curve(estimator, X, y)
+    X, y, estimator = _first_rows(file, target, drop or [], rows)
+    curve = diameter_curve(estimator, X, y, None if deltas is None else _numbers(deltas))
     if out is not None:
         curve.plot(out)
     columns = curve.to_columns()
@@ -53,11 +60,22 @@ def diameter(
         print(f"Picture: {out}")
 
 
-def _first_rows(file: str, target: str, rows: int) -> tuple[Any, Any, Any]:
+def _numbers(text: str) -> list[float]:
+    try:
+        numbers = [float(word) for word in text.split(",")]
+    except ValueError:
+        numbers = []
+    if not numbers or not all(0.0 < number < np.inf for number in numbers):
+        raise UserError(f"--deltas {text} are no diameters", "write numbers above 0: 0.5,1,2")
+    return numbers
+
+
+def _first_rows(file: str, target: str, drop: list[str], rows: int) -> tuple[Any, Any, Any]:
     """Features and targets as ``learn`` prepares them, and an AVM that suits them."""
     model: StreamModel | None = None
     parts: list[tuple[Any, Any]] = []
-    with contextlib.closing(open_stream(file, target=target, batch_rows=_BATCH)) as source:
+    stream = open_stream(file, target=target, drop=drop, batch_rows=_BATCH)
+    with contextlib.closing(stream) as source:
         for batch in source:
             if model is None:
                 task = guess_task(batch.columns[target])

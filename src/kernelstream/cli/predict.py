@@ -113,7 +113,10 @@ def load_stream_model(path: Path) -> StreamModel:
     try:
         return StreamModel.load(path)
     except ModelFileError as error:
-        raise UserError(str(error), "name a model written by kernelstream learn") from None
+        cure = "name a model written by kernelstream learn"
+        if "StreamFeatures" in str(error):
+            cure = f"kernelstream features FILE --apply {path} uses it"
+        raise UserError(str(error), cure) from None
 
 
 def open_rows(

@@ -406,17 +406,21 @@ def _bound(state, lengths):
     """A projection lengthens no function; rounding does, where a direction is all but lost."""
     rank = state.status[0].rank
     for output in range(state.weights.shape[1]):
+        lost = False
+        for i in range(rank):
+            lost |= not abs(state.weights[i, output]) <= LARGEST_WEIGHT
+        for i in range(rank):
+            state.weights[i, output] = 0.0 if lost else state.weights[i, output]
         square = 0.0
         for i in range(rank):
             along = 0.0
             for j in range(rank):
                 along += state.inner[i, j] * state.weights[j, output]
             square += along * state.weights[i, output]
-        if not square <= lengths[output]:
-            shorter = math.sqrt(lengths[output] / square) if square < math.inf else 0.0
+        if square > lengths[output]:
+            shorter = math.sqrt(lengths[output] / square)
             for i in range(rank):
-                weight = state.weights[i, output] * shorter
-                state.weights[i, output] = weight if abs(weight) < math.inf else 0.0
+                state.weights[i, output] *= shorter
 
 
 @allocating
