@@ -404,7 +404,7 @@ def test_a_kind_for_a_column_that_is_not_there(tool, rows):
     for command in ("learn", "features"):
         more = ("--out", "f.parquet") if command == "features" else ()
         words = (command, rows, "--target", "label", "--column", "cty=text", *more)
-        assert "did you mean city?" in tool(*words, code=2).err
+        assert "Did you mean 'city'?" in tool(*words, code=2).err
 
 
 def test_notes_of_a_column_that_runs_away_and_of_a_poor_model(tool, tmp_path):
@@ -447,13 +447,24 @@ def test_a_huge_field(tool, rows):
     tool(*LEARN)
 
 
+def test_features_applied_where_they_know_nothing(tool, tmp_path):
+    random = np.random.default_rng(0)
+    for name, shift in (("here", 0.0), ("far", 1e4)):
+        np.savetxt(tmp_path / f"{name}.csv", random.normal(size=(600, 2)) + shift,
+                   delimiter=",", header="a,b", comments="")  # fmt: skip
+    words = ("features", "here.csv", "--warm-up", "100", "--out", "f.parquet", "--save", "f.ks")
+    assert "not what they were learned from" not in " ".join(tool(*words).out.split())
+    shown = tool("features", "far.csv", "--apply", "f.ks", "--out", "g.parquet").out
+    assert "not what they were learned from" in " ".join(shown.split())
+
+
 def test_files_that_are_no_models_say_what_they_are_for(tool, rows):
     tool(*LEARN, "--checkpoint", "place")
     said = tool("inspect", "place/checkpoint.ks", code=2).err
     assert "the checkpoint of a run" in said
     assert "--resume" in said
     tool("features", rows, "--target", "label", "--out", "f.parquet", "--save", "f.ks")
-    assert "features FILE --apply f.ks" in tool("inspect", "f.ks", code=2).err
+    assert "features FILE --apply" in tool("inspect", "f.ks", code=2).err
 
 
 def test_a_checkpoint_that_is_none(tool, rows, tmp_path):

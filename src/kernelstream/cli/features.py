@@ -260,7 +260,7 @@ def features(
     console = Console(stderr=True)
     stop = Stop()
     with stop.listening(), contextlib.closing(open_stream(file, **reading)) as source:
-        check_given(column or [], source)
+        check_given(column or [], source, file)
         source.bad.cure = "--on-bad skip"
         run = _Run.begin(file, source, saved, target, {**given, "align": align}, preparing)
         with (
@@ -530,7 +530,8 @@ def _notes(run: _Run) -> list[str]:
     if bad.count:
         line, reason = bad.first[0]
         notes.append(f"{bad.count:,} rows refused (skip), the first on line {line}: {reason}")
-    if not run.learning and run.trace.mean > _UNKNOWN:
+    isotropic = run.stream.extractor.kernel_.isotropic
+    if not run.learning and isotropic and run.trace.mean > _UNKNOWN:
         notes.append(
             f"of the usual row only {100.0 * max(0.0, 1.0 - run.trace.mean):.0f} % lies in the "
             "features: the stream is not what they were learned from; learn them anew from it"

@@ -28,8 +28,7 @@ from kernelstream.cli.running import (
     Run,
     Stop,
     checkpoint_file,
-    far_inputs,
-    worse_than_nothing,
+    quality_notes,
 )
 from kernelstream.errors import CapWarning
 from kernelstream.storage import replace_file
@@ -379,7 +378,7 @@ def _notes(run: Run) -> list[str]:
 
 
 def _row_notes(run: Run) -> list[str]:
-    notes = run.notes + far_inputs(run) + worse_than_nothing(run)
+    notes = run.notes + quality_notes(run)
     if run.model.task == "regression":
         rows = min(run.plan.warm_up, run.score.samples)
         notes.append(

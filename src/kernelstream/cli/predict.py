@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from kernelstream import storage
 from kernelstream.cli.errors import UserError, check_outputs, print_json
 from kernelstream.evaluation.metrics import ClassMetrics, NumberMetrics, check_names
 from kernelstream.evaluation.prequential import DEFAULT_METRICS
@@ -106,17 +107,31 @@ def evaluate(
     Console().print(table)
 
 
+_CURE = "name a model written by kernelstream learn"
+#: What else a file may be, and what it is for.
+_OTHER_FILES = {
+    "Checkpoint": ("this is the checkpoint of a run, not a model",
+                   "the run's command with --resume and --out FILE writes the model"),
+    "StreamFeatures": ("this file holds features, not a model",
+                       "use it with kernelstream features FILE --apply"),
+}  # fmt: skip
+
+
 def load_stream_model(path: Path) -> StreamModel:
     """A model for raw rows."""
     if not path.is_file():
-        raise UserError(f"there is no file {path}", "name a model written by kernelstream learn")
+        raise UserError(f"there is no file {path}", _CURE)
     try:
         return StreamModel.load(path)
     except ModelFileError as error:
-        cure = "name a model written by kernelstream learn"
-        if "StreamFeatures" in str(error):
-            cure = f"kernelstream features FILE --apply {path} uses it"
-        raise UserError(str(error), cure) from None
+        raise UserError(*_OTHER_FILES.get(_kind(path), (str(error), _CURE))) from None
+
+
+def _kind(path: Path) -> str:
+    try:
+        return storage.read(path).kind
+    except ModelFileError:
+        return ""
 
 
 def open_rows(

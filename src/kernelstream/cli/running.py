@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import inspect
 import os
 import signal
@@ -29,6 +28,7 @@ from kernelstream.pipeline import StreamModel, guess_task
 from kernelstream.preparation import KINDS, Preparation
 from kernelstream.streams import StreamError, open_stream
 from kernelstream.streams.batch import Batch, Source, Text
+from kernelstream.streams.columns import check_present
 
 #: Rows kept for the pictures of the report.
 SAMPLE_ROWS = 500
@@ -341,21 +341,18 @@ def _open(
         drop=plan.drop,
     )
     if position is None:
-        check_given(plan.columns, source)
+        try:
+            check_given(plan.columns, source, plan.file)
+        except StreamError:
+            source.close()
+            raise
     return source
 
 
-def check_given(columns: list[str], source: Source) -> None:
+def check_given(columns: list[str], source: Source, file: str) -> None:
     """Refuse a --column that the source does not have."""
     for name in given_kinds(columns):
-        if name not in source.schema:
-            near = difflib.get_close_matches(name, source.schema, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]}? " if near else ""
-            source.close()
-            raise UserError(
-                f"--column {name}: there is no such column, or it is left out",
-                f"{hint}its columns: {', '.join(map(str, source.schema))}",
-            )
+        check_present(file, name, list(source.schema))
 
 
 def given_kinds(columns: list[str]) -> dict[str, str]:
@@ -388,7 +385,26 @@ def mostly_numbers(batch: Batch, schema: dict[str, str]) -> list[str]:
     return notes
 
 
-def far_inputs(run: Run) -> list[str]:
+def quality_notes(run: Run) -> list[str]:
+    """Where a rule without a model does better, and which inputs may be why."""
+    if not len(run.score.trace):
+        return []
+    name, numbers = run.score.trace.metrics[0], run.score.trace.summary()
+    constant = "the majority" if run.model.task == "classification" else "the mean"
+    sign = 1.0 if METRICS[name].lower_is_better else -1.0
+    worse = []
+    for when, suffix in (("", ""), ("lately ", "_window")):
+        rules = {
+            "no change": numbers["no_change" + suffix], constant: numbers["majority" + suffix]
+        }  # fmt: skip
+        rule = min(rules, key=lambda rule: sign * rules[rule])
+        if sign * numbers[name + suffix] > sign * rules[rule]:
+            worse.append(f"{when}{rule} would have done better than the model ({name} "
+                         f"{rules[rule]:.4g}): try another --gamma, --eta0 or --model")  # fmt: skip
+    return worse[:1] + _far_inputs(run) if worse else []
+
+
+def _far_inputs(run: Run) -> list[str]:
     """Notes about numbers that have left the range of the rows their units were taken from."""
     preparation = run.model.preparation
     if run.sample is None or not preparation.standardise or not preparation.frozen:
@@ -403,27 +419,10 @@ def far_inputs(run: Run) -> list[str]:
         if away > FAR:
             notes.append(
                 f"column {name!r} has left the range of the first {run.plan.warm_up:,} rows: it is "
-                f"{away:,.0f} deviations away, where the model knows nothing; leave it out "
-                f"(--drop {name}) or let more rows set the units (--warm-up)"
+                f"{away:,.0f} deviations away; leave it out (--drop {name}) or let more rows set "
+                "the units (--warm-up)"
             )
     return notes
-
-
-def worse_than_nothing(run: Run) -> list[str]:
-    """A note where the model has done worse than a rule without a model."""
-    if not len(run.score.trace):
-        return []
-    name, numbers = run.score.trace.metrics[0], run.score.trace.summary()
-    constant = "the majority" if run.model.task == "classification" else "the mean"
-    rules = {"no change": numbers["no_change"], constant: numbers["majority"]}
-    lower = METRICS[name].lower_is_better
-    rule = (min if lower else max)(rules, key=lambda rule: rules[rule])
-    if (numbers[name] > rules[rule]) if lower else (numbers[name] < rules[rule]):
-        return [
-            f"{rule} would have done better than the model ({name} {rules[rule]:.4g}): try another "
-            "--gamma or --eta0, --drop columns that only count up, or another --model"
-        ]
-    return []
 
 
 def _is_number(text: str) -> bool:

@@ -209,11 +209,6 @@ def load(path: str | os.PathLike[str]) -> Any:
     document = storage.read(path)
     if document.kind == "KernelExpansion":
         return KernelExpansion._from_document(document)
-    if document.kind == "Checkpoint":
-        raise storage.ModelFileError(
-            f"{os.fspath(path)} is the checkpoint of a run, not a model: the run's command with "
-            "--resume and --out FILE finishes it and writes the model"
-        )
     if document.kind not in _KINDS:
         raise storage.ModelFileError(f"{os.fspath(path)} holds an unknown {document.kind!r:.80}")
     try:

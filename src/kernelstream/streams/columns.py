@@ -29,9 +29,9 @@ def choose_columns(
 ) -> list[str]:
     """The columns asked for and the target, in the order of the source."""
     if target is not None:
-        _check_present(source, target, names, " Name the column to predict: --target (target=).")
+        check_present(source, target, names, " Name the column to predict: --target (target=).")
     for name in (*(columns or ()), *drop):
-        _check_present(source, name, names)
+        check_present(source, name, names)
     if target in drop:
         raise StreamError(f"The target {target!r} cannot be left out.")
     names = [name for name in names if name not in drop]
@@ -40,7 +40,8 @@ def choose_columns(
     return [name for name in names if name in columns or name == target]
 
 
-def _check_present(source: str, wanted: str, names: Sequence[str], cure: str = "") -> None:
+def check_present(source: str, wanted: str, names: Sequence[str], cure: str = "") -> None:
+    """Refuse a name that is none of these, with the nearest one."""
     if wanted in names:
         return
     near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.5)
