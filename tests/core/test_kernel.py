@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelstream.core import kernel
-from kernelstream.core.kernel import FEW_FEATURES, exponential, first_bad_entry, self_value
-from tests.core.tools import KERNELS, gaussian, kernel_matrix, program, rows_of, size
+from kernelstream.core.kernel import FEW_FEATURES, exponentials, first_bad_entry, self_value
+from tests.core.tools import KERNELS, from_python, gaussian, kernel_matrix, program, rows_of, size
 from tests.naive import kernels as naive
 
 WIDTHS = [1, 2, 5, FEW_FEATURES, FEW_FEATURES + 1, 41]
@@ -100,24 +100,35 @@ def test_extreme_widths_stay_within_zero_and_one(name, gamma):
     assert np.allclose(values, 1.0 if gamma < 1.0 else np.eye(len(X)))
 
 
-@given(st.floats(-707.999, 0.0))
-def test_exponential_is_accurate(argument):
-    assert abs(exponential(argument) - math.exp(argument)) <= 3e-15 * math.exp(argument)
+def exponential_of(rate, arguments):
+    """exp(-rate * argument), by the compiled loop."""
+    source, target = np.array([np.atleast_1d(arguments)]), np.empty((1, np.size(arguments)))
+    with np.errstate(all="ignore"):  # without the compiler: infinity less infinity, not used
+        from_python(exponentials)(source, 0, float(rate), source.shape[1], target, 0)
+    return target[0]
 
 
-def test_exponential_on_a_fine_grid():
-    arguments = np.concatenate(
-        [np.linspace(-707.9, 0.0, size(200_000, 3000)), -np.logspace(-300, 2, 1000)]
-    )
-    values = np.array([exponential(argument) for argument in arguments])
-    expected = np.exp(arguments)
-    assert (np.abs(values - expected) <= 3e-15 * expected).all()
+@given(st.floats(1e-300, 1e300), st.floats(0.0, 707.9))
+def test_exponentials_are_accurate(rate, power):
+    x = power / rate
+    exact = math.exp(-(rate * x))
+    assert abs(exponential_of(rate, x)[0] - exact) <= (1e-15 + 5e-16 * power) * exact
 
 
-def test_exponential_at_the_ends():
-    assert exponential(0.0) == exponential(-0.0) == 1.0
-    assert exponential(-708.0) <= 1e-307
-    assert [exponential(v) for v in (-709.0, -1e300, -math.inf)] == [0.0, 0.0, 0.0]
+def test_exponentials_on_a_fine_grid():
+    x = np.concatenate([np.linspace(0.0, 707.9, size(200_000, 3000)), np.logspace(-300, 2, 1000)])
+    expected = np.exp(-x)
+    error = np.abs(exponential_of(1.0, x) - expected)
+    assert (error <= (1e-15 + 3e-16 * x) * expected).all()
+    assert error.max() <= 1e-15
+
+
+def test_exponentials_at_the_ends():
+    assert exponential_of(1.0, [0.0, -0.0]).tolist() == [1.0, 1.0]
+    assert exponential_of(1.0, 707.99) <= 1e-307
+    assert exponential_of(1.0, [708.0, 1e300, math.inf]).tolist() == [0.0, 0.0, 0.0]
+    for rate in (np.nextafter(0.0, 1.0), np.finfo(float).max):  # neither may spoil the value at 0
+        assert exponential_of(rate, [0.0, math.inf]).tolist() == [1.0, 0.0]
 
 
 vectors = st.lists(st.floats(-1e3, 1e3), min_size=4, max_size=4)

@@ -21,7 +21,6 @@ from kernelstream.core.coverage import (
 )
 from kernelstream.core.jit import compiled, inline, inner
 from kernelstream.core.kernel import (
-    DOTS,
     FEW_FEATURES,
     SQUARES,
     Program,
@@ -42,7 +41,7 @@ from kernelstream.core.passes import (
 )
 from kernelstream.core.splitmix import uniform
 from kernelstream.core.state import State
-from kernelstream.core.tiles import BLOCK, dense_products, sparse_products
+from kernelstream.core.tiles import BLOCK, products
 
 #: Below it the scale is folded into the weights; often enough for the sums to keep their digits.
 SMALLEST_SCALE = 1e-3
@@ -229,9 +228,10 @@ def single_pass(
     new = np.empty(outputs)
     scratch = np.empty(outputs)
     zero = np.int64(0)  # a literal would be compiled for separately
-    blocked = not sparse and points.shape[0] > FEW_FEATURES
-    dots = np.empty((BLOCK, capacity if blocked else 0))
-    begin, end, together, cells = 0, 0, 0, np.int64(0)  # samples and points of the block
+    multiplied = sparse or points.shape[0] > FEW_FEATURES
+    dots = np.empty((BLOCK, capacity if multiplied else 0))
+    begin, end, size = first, first, 1  # samples whose products are known,
+    known, cells = 0, np.int64(0)  # with the points there were
     for i in range(first, labels.shape[0]):
         n = record.order
         if n == capacity and n < most:
@@ -239,17 +239,13 @@ def single_pass(
         square, absolute = row_norms(rows, i)
         if not square <= LARGEST_SQUARE_NORM:
             return UNUSABLE, i
-        if sparse:
-            sparse_products(rows, i, points, n, work)
-        elif blocked:
-            if i >= end or n != together or record.cells != cells:
-                begin, end = i, i + (BLOCK if i + BLOCK <= labels.shape[0] else 1)
-                together, cells = n, record.cells
-                dense_products(rows, begin, end - begin, points, n, dots)
-            for j in range(n):
-                work[DOTS, j] = dots[i - begin, j]
-        if sparse or blocked:
-            squares_from_dots(rows, i, points, square_norms, square, n, work)
+        if multiplied:
+            if i == end or n != known or record.cells != cells:
+                size = min(2 * size, BLOCK) if i == end else 1
+                count = size if i + size <= labels.shape[0] and (sparse or size == BLOCK) else 1
+                begin, end, known, cells = i, i + count, n, record.cells
+                products(rows, begin, count, points, n, dots)
+            squares_from_dots(rows, i, points, square_norms, square, dots, i - begin, n, work)
         else:
             squares_from_differences(rows, i, points, n, work)
         values_of(program, rows, i, points, absolute_norms, n, work, values)

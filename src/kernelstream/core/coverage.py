@@ -10,11 +10,11 @@ import numpy as np
 
 from kernelstream.core.jit import compiled, inline, inner
 from kernelstream.core.kernel import (
+    DOTS,
     FEW_FEATURES,
     SQUARES,
     Rows,
     evaluate,
-    row_dots,
     row_l1,
     row_norms,
     squares_from_differences,
@@ -23,6 +23,7 @@ from kernelstream.core.kernel import (
 from kernelstream.core.komp import store
 from kernelstream.core.passes import DONE, FULL, LARGEST_SQUARE_NORM, UNUSABLE
 from kernelstream.core.state import State
+from kernelstream.core.tiles import products
 
 HYPERSPHERE, HYPERRECTANGLE = range(2)
 
@@ -33,8 +34,8 @@ def distances(rows, i, points, square_norms, square, n, work):
     if not rows.sparse and points.shape[0] <= FEW_FEATURES:
         squares_from_differences(rows, i, points, n, work)
     else:
-        row_dots(rows, i, points, n, work)
-        squares_from_dots(rows, i, points, square_norms, square, n, work)
+        products(rows, i, np.int64(1), points, n, work)
+        squares_from_dots(rows, i, points, square_norms, square, work, DOTS, n, work)
 
 
 @inline

@@ -12,7 +12,7 @@ import numpy as np
 
 from kernelstream.core.blas import multiply
 from kernelstream.core.jit import compiled, inline, inner, lean
-from kernelstream.core.tiles import dense_products, sparse_products
+from kernelstream.core.tiles import products
 
 GAUSSIAN, LAPLACIAN, MATERN32, MATERN52, POLYNOMIAL, LINEAR, ADD, MULTIPLY, SCALE = range(9)
 
@@ -39,11 +39,15 @@ class Rows(NamedTuple):
 
 
 _LOG2_E = 1.4426950408889634
-_LN2_HIGH = 6.93147180369123816490e-01
-_LN2_LOW = 1.90821492927058770002e-10
 _ROUNDER = 6755399441055744.0  # 1.5 * 2**52: adding it rounds, the low bits hold the integer
-_EXPONENT_BIAS = np.int64(1023) << np.int64(52)
-_UNDERFLOW = -708.0
+_UNDERFLOW = 708.0
+_LARGEST = np.finfo(np.float64).max
+# (2^r - 1) / r for |r| <= 1/2, interpolated at Chebyshev's nodes: 6e-16 of 2^r at most.
+_C0, _C1, _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9 = (
+    0.6931471805599462, 0.24022650695910075, 0.05550410866465167, 0.009618129107618665,
+    0.0013333558200794592, 0.00015403530424776529, 1.5252672924850737e-05,
+    1.3215451633221434e-06, 1.0205905413765595e-07, 7.070977866508138e-09,
+)  # fmt: skip
 
 #: Rows of the work array; from ``STACK`` on a program of some depth keeps its values.
 DOTS, SQUARES, L1, STACK = range(4)
@@ -54,31 +58,39 @@ CANCELLED = 1e-3
 FEW_FEATURES = 16
 
 
-def _exponential(v):
-    """exp(v) for v <= 0, relative error below 2e-15, exactly 1 at 0; vectorises.
+def _decay(x, binary_rate, end):
+    """2^(-binary_rate x) for 0 <= x < end, and 0 from there on; exactly 1 at 0; vectorises.
 
-    ``math.exp`` is a call per element. Here: v = power ln 2 + r, and
-    exp(r) = 1 + r + r^2 g(r), where g interpolates at Chebyshev's nodes on |r| <= ln(2) / 2.
+    ``math.exp`` is a call per element. Here -binary_rate x is an integer, which goes into the
+    exponent's bits, and a rest r of at most 1/2.
     """
-    clamped = max(v, _UNDERFLOW)
-    shifted = clamped * _LOG2_E + _ROUNDER
-    power = shifted - _ROUNDER
-    r = (clamped - power * _LN2_HIGH) - power * _LN2_LOW
+    power = min(x, end) * -binary_rate
+    shifted = power + _ROUNDER
+    r = power - (shifted - _ROUNDER)
     r2 = r * r
     r4 = r2 * r2
-    low = (0.5 + r * 0.1666666666664829) + r2 * (0.04166666666665136 + r * 0.008333333353729397)
-    high = (0.0013888888905881542 + r * 0.00019841208732536384) + r2 * (
-        2.4801536388690766e-05 + r * 2.762511557828763e-06
-    )
-    high += r4 * 2.761380686153829e-07
-    e = (1.0 + r) + r2 * (low + r4 * high)
+    low = (_C0 + r * _C1) + r2 * (_C2 + r * _C3)
+    high = ((_C4 + r * _C5) + r2 * (_C6 + r * _C7)) + r4 * (_C8 + r * _C9)
+    fraction = 1.0 + r * (low + r4 * high)
     bits = np.float64(shifted).view(np.int64) << np.int64(52)
-    two_to_power = np.int64(bits + _EXPONENT_BIAS).view(np.float64)
-    return e * two_to_power if v > _UNDERFLOW else 0.0
+    bits = bits + np.float64(fraction).view(np.int64)
+    return np.int64(bits).view(np.float64) if x < end else 0.0
 
 
 # Not FASTMATH: reassociation would cancel the rounding trick.
-exponential = compiled(_exponential, fastmath={"contract"})
+_decay = compiled(_decay, fastmath={"contract"})
+
+
+@inner
+def exponentials(source, s, rate, n, target, t):
+    """``target[t, :n]`` = exp(-rate source[s, :n]) where rate > 0 and the source is not negative.
+
+    The relative error is below 1e-15 + 3e-16 rate x, as of NumPy's ``exp(-(rate * x))``.
+    """
+    binary_rate = min(rate * _LOG2_E, _LARGEST)
+    end = _UNDERFLOW / rate
+    for j in range(n):
+        target[t, j] = _decay(source[s, j], binary_rate, end)
 
 
 @inner
@@ -117,20 +129,20 @@ def evaluate(program, work, n, stack, first):
         else:
             top += 1
             if code == GAUSSIAN:
-                for j in range(n):
-                    stack[top, j] = exponential(-number * work[SQUARES, j])
+                exponentials(work, SQUARES, number, n, stack, top)
             elif code == LAPLACIAN:
-                for j in range(n):
-                    stack[top, j] = exponential(-number * work[L1, j])
+                exponentials(work, L1, number, n, stack, top)
             else:
                 # Matern with length scale 1 / sqrt(2 gamma), the Gaussian's with this gamma.
                 factor = math.sqrt((6.0 if code == MATERN32 else 10.0) * number)
                 third = 0.0 if code == MATERN32 else 1.0 / 3.0
                 for j in range(n):
+                    stack[top, j] = math.sqrt(work[SQUARES, j])
+                exponentials(stack, top, factor, n, stack, top)
+                for j in range(n):
                     s = factor * math.sqrt(work[SQUARES, j])
-                    value = exponential(-s)
                     # Not 0 * infinity at an astronomical distance.
-                    stack[top, j] = value * (1.0 + s + s * s * third) if value > 0.0 else 0.0
+                    stack[top, j] *= 1.0 + s + s * s * third if stack[top, j] > 0.0 else 0.0
 
 
 @inner
@@ -180,15 +192,6 @@ def row_norms(rows, i):
             square += rows.dense[i, q] * rows.dense[i, q]
             absolute += abs(rows.dense[i, q])
     return square, absolute
-
-
-@inner
-def row_dots(rows, i, points, n, work):
-    """``work[DOTS, :n]`` = inner products of sample ``i`` with the first ``n`` points."""
-    if rows.sparse:
-        sparse_products(rows, i, points, n, work)
-    else:
-        dense_products(rows, i, np.int64(1), points, n, work)
 
 
 @inner
@@ -246,8 +249,10 @@ def squares_from_differences(rows, i, points, n, work):
 
 
 @inline
-def squares_from_dots(rows, i, points, square_norms, x_square_norm, n, work):
+def squares_from_dots(rows, i, points, square_norms, x_square_norm, dots, r, n, work):
     """``work[SQUARES]`` = |d|^2 - 2 d.x + |x|^2, from the differences where that cancels.
+
+    The inner products d.x are in ``dots[r]``.
 
     Cancellation would cost the kernel more digits than the Gram factor can do without: a
     stream far from the origin, or a near duplicate.
@@ -255,7 +260,7 @@ def squares_from_dots(rows, i, points, square_norms, x_square_norm, n, work):
     cancelled = 0.0  # a float: the count then vectorises
     for j in range(n):
         total = square_norms[j] + x_square_norm
-        square = total - 2.0 * work[DOTS, j]
+        square = total - 2.0 * dots[r, j]
         work[SQUARES, j] = square
         cancelled += 1.0 if square < CANCELLED * total else 0.0
     if cancelled > 0.0:
@@ -281,11 +286,11 @@ def kernel_row(
         for j in range(n):
             work[DOTS, j] = out[r, j]
     elif program.needs_dots or (program.needs_squares and not differences):
-        row_dots(rows, i, points, n, work)
+        products(rows, i, np.int64(1), points, n, work)
     if program.needs_squares and differences:
         squares_from_differences(rows, i, points, n, work)
     elif program.needs_squares:
-        squares_from_dots(rows, i, points, square_norms, square, n, work)
+        squares_from_dots(rows, i, points, square_norms, square, work, DOTS, n, work)
     if program.needs_l1:
         row_l1(rows, i, points, absolute_norms, n, work)
     if program.depth == 1:  # straight into the result
@@ -319,10 +324,15 @@ def kernel_rows(program, rows, first, count, points, square_norms, absolute_norm
 def first_bad_entry(rows, largest):
     """Row and column of the first entry that is not finite or exceeds ``largest``; or -1, -1."""
     if rows.sparse:
-        for i in range(rows.indptr.shape[0] - 1):
+        good = True
+        for q in range(rows.data.shape[0]):
+            good &= abs(rows.data[q]) <= largest
+        i = 0
+        while not good and i < rows.indptr.shape[0] - 1:
             for q in range(rows.indptr[i], rows.indptr[i + 1]):
                 if not abs(rows.data[q]) <= largest:
                     return i, int(rows.indices[q])
+            i += 1
         return -1, -1
     for i in range(rows.dense.shape[0]):
         good = True

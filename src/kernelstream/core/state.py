@@ -217,7 +217,7 @@ def unpack(arrays: dict[str, np.ndarray], status: dict[str, Any], factored: bool
 def _arrays(features: int, columns: int, capacity: int, factored: bool) -> State:
     side = capacity if factored else 0
     return State(
-        points=np.zeros((features, capacity)),
+        points=_aligned(features, capacity),
         square_norms=np.zeros(capacity),
         absolute_norms=np.zeros(capacity),
         self_kernels=np.zeros(capacity),
@@ -226,3 +226,10 @@ def _arrays(features: int, columns: int, capacity: int, factored: bool) -> State
         diagonal=np.zeros(capacity),
         status=np.zeros(1, STATUS),
     )
+
+
+def _aligned(rows: int, columns: int) -> np.ndarray:
+    """Zeros that begin at a cache line."""
+    raw = np.zeros(rows * columns + 7)
+    first = -raw.ctypes.data // 8 % 8
+    return raw[first : first + rows * columns].reshape(rows, columns)

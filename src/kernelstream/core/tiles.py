@@ -16,11 +16,11 @@ from numba.extending import intrinsic
 
 from kernelstream.core.jit import INTERPRETED, inner
 
-#: Dense samples per tile.
+#: Samples whose products are worth having together: dense ones share a tile, sparse ones a call.
 BLOCK = 4
 #: Points per tile: for several dense samples, for a single one, and for a sparse one where there
 #: are many: its few entries leave more time waiting for the points than multiplying.
-SEVERAL_POINTS, SINGLE_POINTS, SPARSE_POINTS = 8, 16, 32
+SEVERAL_POINTS, FEW_POINTS, MANY_POINTS = 8, 16, 32
 
 _LANES = 4
 _I64, _I32, _BYTE = ir.IntType(64), ir.IntType(32), ir.IntType(8)
@@ -61,8 +61,11 @@ class _Tile:
         first = ir.Constant(ir.VectorType(_I32, _LANES), [0] * _LANES)
         return self.builder.shuffle_vector(single, nothing, first)
 
-    def loop(self, begin, end, points, column, out, rows, vectors, entry):
-        """``entry(q)`` gives the feature and the rows' values of entry q; begin < end."""
+    def loop(self, begin, end, points, column, out, line, rows, vectors, entry):
+        """``entry(q)`` gives the feature and the rows' values of entry q; begin < end.
+
+        The sums go to ``out[line:, column:]``.
+        """
         builder = self.builder
         before, body = builder.block, builder.append_basic_block("tile")
         after = builder.append_basic_block("tile.end")
@@ -94,7 +97,8 @@ class _Tile:
         builder.position_at_end(after)
         for r, total in enumerate(totals):
             for v, t in enumerate(total):
-                place = self.address(out, (r, self.stride(out)), (column, 8), (v, 8 * _LANES))
+                size = self.stride(out)
+                place = self.address(out, (line, size), (r, size), (column, 8), (v, 8 * _LANES))
                 builder.store(t, builder.bitcast(place, _VECTOR.as_pointer()), align=8)
 
 
@@ -117,7 +121,7 @@ def _dense_tile(samples, points):
 
             begin, end = ir.Constant(_I64, 0), builder.extract_value(dictionary.shape, 0)
             vectors = points // _LANES
-            tile.loop(begin, end, dictionary, place, result, samples, vectors, entry)
+            tile.loop(begin, end, dictionary, place, result, begin, samples, vectors, entry)
             return context.get_dummy_value()
 
         return types.void(dense, first, stored, column, out), codegen
@@ -126,48 +130,51 @@ def _dense_tile(samples, points):
 
 
 _tile_of_several = _dense_tile(BLOCK, SEVERAL_POINTS)
-_tile_of_one = _dense_tile(1, SINGLE_POINTS)
+_tile_of_one = _dense_tile(1, FEW_POINTS)
 
 
 def _sparse_tile(points):
     """A function for tiles of one sample and so many points."""
 
-    def tile_function(typingctx, data, indices, begin, end, stored, column, out):
-        """out[0, column + k] = sum over the entries of a sample, of which there is one."""
+    def tile_function(typingctx, data, indices, begin, end, stored, column, out, row):
+        """out[row, column + k] = sum over the entries of a sample, of which there is one."""
 
         def codegen(context, builder, signature, arguments):
             tile = _Tile(context, builder, signature, arguments)
-            numbers, features, start, stop, dictionary, place, result = tile.arrays
+            numbers, features, start, stop, dictionary, place, result, line = tile.arrays
 
             def entry(q):
                 feature = builder.sext(tile.load(tile.address(features, (q, 4)), _I32), _I64)
                 return feature, [tile.load(tile.address(numbers, (q, 8)), _DOUBLE)]
 
-            tile.loop(start, stop, dictionary, place, result, 1, points // _LANES, entry)
+            vectors = points // _LANES
+            tile.loop(start, stop, dictionary, place, result, line, 1, vectors, entry)
             return context.get_dummy_value()
 
-        return types.void(data, indices, begin, end, stored, column, out), codegen
+        return types.void(data, indices, begin, end, stored, column, out, row), codegen
 
     return intrinsic(tile_function)
 
 
-_wide_sparse_tile = _sparse_tile(SPARSE_POINTS)
-_sparse_tile_of_few = _sparse_tile(SINGLE_POINTS)
+_sparse_tile_of_many = _sparse_tile(MANY_POINTS)
+_sparse_tile_of_few = _sparse_tile(FEW_POINTS)
 
 
-# Not FASTMATH: no sum may be reordered. The last tile may overlap the one before: same numbers.
+# Not FASTMATH: no sum may be reordered. The last tile reaches into the spare places behind the
+# points and the sums; where there are none it overlaps the tile before: same numbers.
 def _dense_products(rows, first, count, points, n, out):
     """``out[r, :n]`` = inner products of the dense samples ``first + r`` with ``n`` points.
 
     There are one or ``BLOCK`` samples, and at least one feature.
     """
-    if not INTERPRETED and count == BLOCK and n >= SEVERAL_POINTS:
+    room = min(points.shape[1], out.shape[1])
+    if not INTERPRETED and count == BLOCK and room >= SEVERAL_POINTS:
         for j in range(0, n, SEVERAL_POINTS):
-            _tile_of_several(rows.dense, first, points, min(j, n - SEVERAL_POINTS), out)
+            _tile_of_several(rows.dense, first, points, min(j, room - SEVERAL_POINTS), out)
         return
-    if not INTERPRETED and count == 1 and n >= SINGLE_POINTS:
-        for j in range(0, n, SINGLE_POINTS):
-            _tile_of_one(rows.dense, first, points, min(j, n - SINGLE_POINTS), out)
+    if not INTERPRETED and count == 1 and room >= FEW_POINTS:
+        for j in range(0, n, FEW_POINTS):
+            _tile_of_one(rows.dense, first, points, min(j, room - FEW_POINTS), out)
         return
     for r in range(count):
         for j in range(n):
@@ -177,27 +184,42 @@ def _dense_products(rows, first, count, points, n, out):
                 out[r, j] = out[r, j] + rows.dense[first + r, q] * points[q, j]
 
 
-def _sparse_products(rows, i, points, n, out):
-    """``out[0, :n]`` = inner products of the sparse sample ``i`` with ``n`` points."""
-    begin, end = rows.indptr[i], rows.indptr[i + 1]
-    if not INTERPRETED and begin < end and n >= SPARSE_POINTS:
-        for j in range(0, n, SPARSE_POINTS):
-            _wide_sparse_tile(
-                rows.data, rows.indices, begin, end, points, min(j, n - SPARSE_POINTS), out
-            )
+def _sparse_products(rows, first, count, points, n, out):
+    """``out[r, :n]`` = inner products of the sparse samples ``first + r`` with ``n`` points."""
+    room = min(points.shape[1], out.shape[1])
+    if INTERPRETED or room < FEW_POINTS:
+        for r in range(count):
+            for j in range(n):
+                out[r, j] = 0.0
+            for q in range(rows.indptr[first + r], rows.indptr[first + r + 1]):
+                for j in range(n):
+                    out[r, j] = out[r, j] + rows.data[q] * points[rows.indices[q], j]
         return
-    if not INTERPRETED and begin < end and n >= SINGLE_POINTS:
-        for j in range(0, n, SINGLE_POINTS):
-            _sparse_tile_of_few(
-                rows.data, rows.indices, begin, end, points, min(j, n - SINGLE_POINTS), out
-            )
-        return
-    for j in range(n):
-        out[0, j] = 0.0
-    for q in range(begin, end):
-        for j in range(n):
-            out[0, j] = out[0, j] + rows.data[q] * points[rows.indices[q], j]
+    j = 0
+    while j < n:
+        few = n - j <= FEW_POINTS or room < MANY_POINTS
+        width = FEW_POINTS if few else MANY_POINTS
+        column = min(j, room - width)
+        for r in range(count):
+            begin, end = rows.indptr[first + r], rows.indptr[first + r + 1]
+            if begin == end:
+                for k in range(column, column + width):
+                    out[r, k] = 0.0
+            elif few:
+                _sparse_tile_of_few(rows.data, rows.indices, begin, end, points, column, out, r)
+            else:
+                _sparse_tile_of_many(rows.data, rows.indices, begin, end, points, column, out, r)
+        j += width
 
 
 dense_products = inner(_dense_products, fastmath={"contract"})
 sparse_products = inner(_sparse_products, fastmath={"contract"})
+
+
+@inner
+def products(rows, first, count, points, n, out):
+    """``out[r, :n]`` = inner products of the samples ``first + r`` with ``n`` points."""
+    if rows.sparse:
+        sparse_products(rows, first, count, points, n, out)
+    else:
+        dense_products(rows, first, count, points, n, out)
