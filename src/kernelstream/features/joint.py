@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from kernelstream.features.online import NOTES, PARAMETERS, FeatureLearner
+from kernelstream.features._base import NOTES, PARAMETERS, FeatureLearner
 from kernelstream.kernels import Kernel
 from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, Loss, make_loss
 from kernelstream.models._classifier import KernelClassifier

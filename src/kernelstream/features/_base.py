@@ -1,0 +1,438 @@
+"""A subspace learned from a stream (OK-FE, OK-FEB): its parameters, its files, what it knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from kernelstream import storage
+from kernelstream.core import feature_state
+from kernelstream.core import features as core
+from kernelstream.core.kernel import Rows
+from kernelstream.expansion import KernelExpansion, expand
+from kernelstream.kernels import KERNEL_NAMES, Kernel, make_kernel
+from kernelstream.models._base import KernelEstimator
+from kernelstream.rows import rows_matrix, slice_rows
+
+#: Steps that do not fall with n.
+_FOLLOWING = ("tracking", "tracking_square")
+#: Stored samples for each component that the first subspace is made of.
+_EARLY = 5
+#: Stored samples whose kernel values a file must have right.
+_CHECKED = 500
+#: Stored samples for each component with ``budget="auto"``: the paper has 1.5 to 5.
+_BUDGET = 5
+_SOLVERS = {"parametric": core.PARAMETRIC, "nonparametric": core.NONPARAMETRIC}
+_STEPS = {
+    "inverse": core.INVERSE,
+    "inverse_square": core.INVERSE_SQUARE,
+    "tracking": core.TRACKING,
+    "tracking_square": core.TRACKING_SQUARE,
+}
+_REMOVALS = {
+    "greedy": core.GREEDY,
+    "exact": core.EXACT,
+    "recency": core.RECENCY,
+    "fifo": core.FIFO,
+}
+
+PARAMETERS = """
+    n_components : int, default={components}
+        Directions of the subspace, and features (r in the paper).
+    budget : int, "auto" or None, default={budget!r}
+        Stored samples at most (B in the paper), at least n_components; 1.5 to 5 times as many are
+        enough, and ``auto`` is 5 times. None stores every sample that is not censored: memory and
+        time for a sample then grow with the stream.
+    kernel : str or Kernel, default="rbf"
+        ``rbf`` (or ``gaussian``), ``laplacian``, ``matern32``, ``matern52``, ``poly`` (or
+        ``polynomial``), ``linear``, or any :class:`~kernelstream.kernels.Kernel`.
+    gamma : float, "auto" or "scale", default="auto"
+        Of a kernel given by name; the paper writes 1 / gamma. ``auto`` is 1 / features; ``scale``
+        is 1 / (features * variance) of the first call's samples, then frozen.
+    degree, coef0 : int and float, default=3 and 1.0
+        Of the polynomial kernel.
+    alpha : float, default=1e-3
+        Regularisation (lambda in the paper).
+    solver : {{"auto", "parametric", "nonparametric"}}, default="auto"
+        The gradient in the subspace, (16), or in its coefficients, (19). Parametric steps are
+        cheaper; on a budget they lose a part of the subspace with every discarded sample, and on a
+        stream that does not change learning can make the features worse. ``auto`` is nonparametric
+        with a budget; parametric without one, and with the tracking steps.
+    step_size : {{"inverse", "inverse_square", "tracking", "tracking_square"}}, default="inverse"
+        mu for sample n: c / n, c / n^2, 1 / |q| or 1 / |q|^2, with c = r^2 / 5 (parametric) or
+        r^3 (nonparametric). Steps of the nonparametric solver, except c / n^2, are divided by the
+        norm of the stored samples' kernel matrix: without a budget c / n is then the paper's
+        1 / n^2. No step is longer than the one beyond which an update overshoots its own sample.
+        The last two keep following a stream that changes.
+    censoring : None, "auto", float or "rate:x", default=None
+        Samples with a smaller fit error than this do not change the subspace: never, the mean of
+        the last 100 errors, a number, or what censors the part x of them (``("rate", x)`` says the
+        same). With a budget, nothing is censored before it is used up.
+    removal : {{"greedy", "exact", "recency", "fifo"}}, default="greedy"
+        Which sample is discarded: the one with the shortest row of the factor (25), the one whose
+        removal changes the subspace least (24), the shortest after ``forgetting`` (26), or the
+        oldest. For kernels with k(x, x) = 1 the first two are the same.
+    forgetting : float, default=1.0
+        With ``removal="recency"``: by how much the rows of stored samples fade each time one is
+        discarded (beta in the paper). 1 is ``greedy``, small values approach ``fifo``.
+    basis : {{"auto", "orthonormal", "printed"}}, default="auto"
+        Whether the factor is made orthonormal in the RKHS after every update, or left as the
+        paper's recursion gives it. Same subspace at that moment, other steps from there on: see
+        Notes. ``auto`` is ``printed`` for the tracking steps, else ``orthonormal``.
+"""
+
+NOTES = """
+    The subspace is spanned by the columns of Phi_S A, S the stored samples. A sample's
+    coefficients are q = (A'KA + alpha I)^-1 A'k(S, x) (11b), its fit error the squared distance
+    |phi(x) - Phi_S A q|^2 in the RKHS, and its features z = (A'KA)^(1/2) q, so that z.z'
+    approximates k(x, x') (Remark 4, in r dimensions instead of B) [1]_.
+
+    S starts with the first r samples (those that the ones before do not span to eight digits) and
+    A = I. The paper's start, one row, has rank one for ever: q lies in the row space of A. When 5r
+    samples are stored (or as many as the budget holds; half of it for the nonparametric solver), A
+    becomes their principal directions (kernel PCA), and the steps go on from there;
+    ``basis="printed"`` leaves that out. A direction that dies out (a sensor that is stuck, and
+    ``fifo``) is opened again by the next sample outside the span.
+
+    As printed, A may grow without bound while q shrinks, or on a budget sink until alpha
+    outweighs it. An orthonormal basis avoids both. ``basis="printed"`` carries the paper's own
+    iterates, with a common power of two apart so that nothing overflows.
+
+    References
+    ----------
+    .. [1] F. Sheikholeslami, D. Berberidis, G. B. Giannakis, "Large-scale kernel-based feature
+       extraction via low-rank subspace tracking on a budget", IEEE Transactions on Signal
+       Processing 66 (2018).
+"""
+
+
+class FeatureLearner(KernelEstimator):
+    """A subspace learned from a stream: what the transformer and the joint learners share."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [Interval(Integral, 1, 10_000, closed="both")],
+        "budget": [Interval(Integral, 1, 1_000_000, closed="both"), StrOptions({"auto"}), None],
+        "kernel": [StrOptions(set(KERNEL_NAMES)), Kernel],
+        "gamma": [StrOptions({"auto", "scale"}), Interval(Real, 0.0, None, closed="neither")],
+        "degree": [Interval(Integral, 1, 64, closed="both")],
+        "coef0": [Interval(Real, 0.0, None, closed="left")],
+        "alpha": [Interval(Real, 0.0, 1e100, closed="both")],
+        "solver": [StrOptions({"auto", *_SOLVERS})],
+        "step_size": [StrOptions(set(_STEPS))],
+        "censoring": [Interval(Real, 0.0, None, closed="left"), str, tuple, list, None],
+        "removal": [StrOptions(set(_REMOVALS))],
+        "forgetting": [Interval(Real, 0.0, 1.0, closed="right")],
+        "basis": [StrOptions({"auto", "orthonormal", "printed"})],
+        "random_state": ["random_state"],
+    }
+    _lasting: ClassVar[tuple[str, ...]] = (
+        "n_components", "budget", "kernel", "gamma", "degree", "coef0", "solver", "basis",
+    )  # fmt: skip
+    batch_size = 1
+    _waits = False
+    average = False
+    align = False
+
+    _state: Any
+
+    # ---- what the base class asks for -------------------------------------------------
+
+    def _check_combination(self) -> None:
+        super()._check_combination()
+        if self._budget is not None and self._budget < self.n_components:
+            raise ValueError(
+                f"budget={self.budget} stored samples cannot span n_components="
+                f"{self.n_components} directions: choose a larger budget or fewer components"
+            )
+        if self.forgetting != 1.0 and self.removal != "recency":
+            raise ValueError(
+                f"forgetting={self.forgetting} has no effect with removal={self.removal!r}: "
+                "use removal='recency'"
+            )
+        self._censoring()
+
+    def _censoring(self) -> tuple[int, float]:
+        """The rule of censoring, and its number."""
+        given = self.censoring
+        if given is None:
+            return core.NEVER, 0.0
+        if given == "auto":
+            return core.MOVING_AVERAGE, 0.0
+        if isinstance(given, Real):
+            return core.THRESHOLD, float(given)
+        try:
+            name, rate = given.split(":") if isinstance(given, str) else given
+            if name == "rate" and 0.0 <= float(rate) <= 1.0:
+                return core.RATE, float(rate)
+        except (TypeError, ValueError):
+            pass
+        raise ValueError(
+            "censoring must be None, 'auto', a threshold >= 0, or 'rate:x' with x from 0 to 1; got "
+            f"{given!r}"
+        )
+
+    def _plain_parameters(self) -> dict[str, Any]:
+        parameters = super()._plain_parameters()
+        if isinstance(self.censoring, tuple | list):
+            parameters["censoring"] = f"rate:{float(self.censoring[1])!r}"
+        return parameters
+
+    def _make_kernel(self, rows: Rows) -> Kernel:
+        return make_kernel(self.kernel, self._first_gamma(rows), self.degree, self.coef0)
+
+    @property
+    def _budget(self) -> int | None:
+        if self.budget is None:
+            return None
+        return int(_BUDGET * self.n_components if self.budget == "auto" else self.budget)
+
+    @property
+    def _solver(self) -> str:
+        if self.solver != "auto":
+            return str(self.solver)
+        follows = self.step_size in _FOLLOWING
+        return "parametric" if self.budget is None or follows else "nonparametric"
+
+    @property
+    def _orthonormal(self) -> bool:
+        if self.basis != "auto":
+            return bool(self.basis == "orthonormal")
+        return self.step_size not in _FOLLOWING
+
+    @property
+    def _keeps_gram(self) -> bool:
+        """The parametric solver without a budget never looks at the kernel matrix."""
+        return self.budget is not None or self._solver == "nonparametric"
+
+    def _capacity_limit(self, features: int, outputs: int | None = None) -> int:
+        return int(np.iinfo(np.int32).max) if self._budget is None else self._budget + 1
+
+    def _allocate(self, features: int, capacity: int, seed: int) -> Any:
+        return feature_state.allocate(
+            features, self.n_components, self._outputs, capacity, self._keeps_gram
+        )
+
+    def _resize(self, capacity: int) -> None:
+        self._state = feature_state.resize(self._state, capacity)
+
+    def _note_new_outputs(self, halved: bool) -> None:
+        pass
+
+    def _single_pass(self) -> Callable[..., tuple[int, int]]:
+        return core.feature_pass  # type: ignore[no-any-return]
+
+    def _learner(self) -> tuple[Any, ...]:
+        """Loss, its number, regularisation and steps of the linear learner."""
+        return 0, 0.0, 0.0, 0, 0.0, 0.0
+
+    @property
+    def _early(self) -> int:
+        """Stored samples whose principal directions are the first subspace; 0: none are."""
+        if not self._orthonormal:
+            return 0
+        many = _EARLY * self.n_components
+        if self._budget is None:
+            return many
+        # Samples that come later get short rows from (19): they need places that are free.
+        return min(many, self._budget if self._solver == "parametric" else self._budget // 2)
+
+    def _settings(self, outputs: int, most: int) -> tuple[Any, ...]:
+        r, parametric = float(self.n_components), self._solver == "parametric"
+        budget = core.UNLIMITED if self._budget is None else self._budget
+        return (
+            self._orthonormal, self._early, float(self.alpha), budget,
+            _SOLVERS[self._solver], _STEPS[self.step_size], r**2 / 5.0 if parametric else r**3,
+            _REMOVALS[self.removal], float(self.forgetting), *self._censoring(), bool(self.align),
+            *self._learner(), outputs,
+        )  # fmt: skip
+
+    def _foretell(self, rows: Rows, targets: Any, weights: Any) -> NDArray[np.float64]:
+        return self._learn_and_tell(rows, targets, weights)[:, :-1]
+
+    def _learn_and_tell(self, rows: Rows, targets: Any, weights: Any) -> NDArray[np.float64]:
+        """Learn, and return (n, outputs + 1): what was said of each sample, and its fit error."""
+        out = np.zeros((len(targets), self._outputs + 1))
+        if weights is None or (weights != 0.0).all():
+            self._foretold = out
+            try:
+                self._learn(rows, targets, weights)
+            finally:
+                self._foretold = None
+            return out
+        for i in range(len(targets)):  # a sample of weight zero is foretold and not learned
+            part, here = slice_rows(rows, i, i + 1), slice(i, i + 1)
+            out[i, :-1], out[i, -1] = self._values(part)[0], self._errors(part)[0]
+            self._learn(part, targets[here], weights[here])
+        return out
+
+    # ---- files ------------------------------------------------------------------------
+
+    @staticmethod
+    def _pack(state: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        return feature_state.pack(state)
+
+    @classmethod
+    def _unpack(cls, arrays: Mapping[str, NDArray[Any]], status: dict[str, Any]) -> Any:
+        return feature_state.unpack(dict(arrays), status)
+
+    @classmethod
+    def _from_document(cls, document: storage.Document) -> Self:
+        model = super()._from_document(document)
+        state = model._state
+        if not state.order and model._keeps_gram:  # nothing says whether there is a matrix
+            side = state.capacity
+            model._state = state = state._replace(gram=np.zeros((side, side)))
+        most = state.order if model._budget is None else model._budget
+        matrix = (len(state.gram) > 0) == model._keeps_gram
+        if len(state.weights) != model.n_components or state.order > most or not matrix:
+            raise ValueError("the parameters contradict the state")
+        if model._keeps_gram:
+            few = slice(min(state.order, _CHECKED))
+            true = model.kernel_(state.points.T[few])
+            if not np.allclose(state.gram[few, few], true, rtol=1e-6, atol=1e-12):
+                raise ValueError("the kernel matrix contradicts the stored samples")
+        model._check_basis()
+        return model
+
+    def _check_basis(self) -> None:
+        """Refuse a file whose basis is not that of its factor."""
+        state, status, rank = self._state, self._state.status[0], self.rank_
+        live = (slice(rank), slice(rank))
+        M, unit = state.inner[live], np.eye(rank)
+        right = np.allclose(state.rotation.T @ state.rotation, np.eye(len(state.rotation)))
+        if self._keeps_gram:
+            A = state.factor[: state.order, :rank]
+            K = state.gram[: state.order, : state.order]
+            right &= np.allclose(A.T @ K @ A, M, rtol=0.0, atol=1e-3 * max(np.trace(M), 1e-300))
+        if self._orthonormal and status["updates"]:
+            right &= np.array_equal(M, unit) and np.array_equal(state.root[live], unit)
+            right &= 0.99 <= status["ridge"] / max(self.alpha, 1e-14 * rank) <= 1.01
+        if not right:
+            raise ValueError("the basis contradicts the factor")
+
+    # ---- what was learned -------------------------------------------------------------
+
+    def _fitted(self) -> Any:
+        return super()._fitted()
+
+    @property
+    def _in_order(self) -> NDArray[np.int64]:
+        state = self._fitted()
+        return np.argsort(state.numbers[: state.order], kind="stable")
+
+    @property
+    def dictionary_(self) -> NDArray[np.float64]:
+        """(B, p): the stored samples, oldest first."""
+        return np.ascontiguousarray(self._fitted().points.T[self._in_order])
+
+    @property
+    def dictionary_numbers_(self) -> NDArray[np.int64]:
+        """(B,): which samples of the stream they were, counting from 0."""
+        return self._fitted().numbers[self._in_order]  # type: ignore[no-any-return]
+
+    @property
+    def factor_(self) -> NDArray[np.float64]:
+        """(B, r): the factor A, a row for each stored sample."""
+        state = self._fitted()
+        exponent = min(int(state.status[0]["exponent"]), 500)
+        return np.ldexp(state.factor[self._in_order], exponent)
+
+    @property
+    def rank_(self) -> int:
+        """Directions in use: n_components, once as many independent samples have come."""
+        return int(self._fitted().status[0]["rank"])
+
+    @property
+    def fit_errors_(self) -> NDArray[np.float64]:
+        """(m,): the last fit errors, up to 1000, each from before its sample was learned."""
+        return self._last(self._fitted().errors)
+
+    @property
+    def fit_error_numbers_(self) -> NDArray[np.int64]:
+        """(m,): which samples of the stream they belong to, counting from 0."""
+        return self._last(self._fitted().places)
+
+    def _last(self, ring: NDArray[Any]) -> NDArray[Any]:
+        recorded = int(self._state.status[0]["recorded"])
+        places = np.arange(max(0, recorded - len(ring)), recorded)
+        return ring[places % len(ring)]
+
+    @property
+    def censoring_rate_(self) -> float:
+        """The part of the samples that did not change the subspace, those S started with apart."""
+        status = self._fitted().status[0]
+        return float(status["censored"] / max(1, status["candidates"]))
+
+    @property
+    def n_updates_(self) -> int:
+        """Samples that changed the subspace, those S started with apart."""
+        return int(self._fitted().status[0]["updates"])
+
+    @property
+    def n_forced_(self) -> int:
+        """Samples discarded because of the budget."""
+        return int(self._fitted().status[0]["removed"])
+
+    def _live_inner(self) -> tuple[int, float, NDArray[np.float64]]:
+        """Rank, ridge, and M = A'KA in the units of the state."""
+        state, rank = self._fitted(), self.rank_
+        return rank, float(state.status[0]["ridge"]), state.inner[:rank, :rank]
+
+    @property
+    def _live_weights(self) -> NDArray[np.float64]:
+        """(B, outputs): f = v'M q as an expansion on the stored samples."""
+        rank, ridge, M = self._live_inner()
+        state = self._state
+        inside = np.linalg.solve(M + ridge * np.eye(rank), M @ state.weights[:rank])
+        return state.factor[: state.order, :rank] @ inside  # type: ignore[no-any-return]
+
+    @property
+    def dual_coef_(self) -> NDArray[np.float64]:
+        """(outputs, B): the weights of the stored samples."""
+        return self._live_weights[self._in_order].T.copy()
+
+    @property
+    def expansion_(self) -> KernelExpansion:
+        """The learned function as a value."""
+        weights = self.dual_coef_.T
+        return KernelExpansion(
+            self.kernel_, self.dictionary_, weights[:, 0] if self._outputs == 1 else weights
+        )
+
+    def _times(self, rows: Rows, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+        """k(x, S) times a matrix with a row for each stored sample."""
+        state = self._state
+        return expand(
+            self.kernel_, rows, state.points, state.square_norms, state.absolute_norms,
+            state.order, matrix,
+        )  # fmt: skip
+
+    def _features(self, rows: Rows) -> NDArray[np.float64]:
+        """(n, r): z = W q with W'W = M."""
+        rank, ridge, M = self._live_inner()
+        state = self._state
+        if self.align:  # root and rotation of the basis that was carried along
+            rotation = state.rotation[:, :rank]
+            W = rotation @ np.linalg.inv(state.root[:rank, :rank]).T
+        else:
+            values, vectors = np.linalg.eigh(M)
+            W = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+        solved = np.linalg.solve(M + ridge * np.eye(rank), W.T)
+        matrix = np.zeros((state.order, self.n_components))
+        matrix[:, : solved.shape[1]] = state.factor[: state.order, :rank] @ solved
+        return self._times(rows, matrix)
+
+    def _errors(self, rows: Rows) -> NDArray[np.float64]:
+        rank, ridge, M = self._live_inner()
+        state = self._state
+        c = self._times(rows, np.ascontiguousarray(state.factor[: state.order, :rank]))
+        q = np.linalg.solve(M + ridge * np.eye(rank), c.T).T
+        own = np.ones(len(c))
+        if not self.kernel_.isotropic:
+            own = self.kernel_.diagonal(rows_matrix(rows) if rows.sparse else rows.dense)
+        return np.maximum(own - (c * q).sum(axis=1) - ridge * (q * q).sum(axis=1), 0.0)
