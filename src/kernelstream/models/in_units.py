@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from kernelstream.limits import LARGEST_ENTRY
 from kernelstream.models import _validation as check
 from kernelstream.models._base import as_before_on_error
-from kernelstream.preparation import FARTHEST, Running
+from kernelstream.standardisation import FARTHEST, Running
 
 
 class InUnits(RegressorMixin, BaseEstimator):  # type: ignore[misc]
