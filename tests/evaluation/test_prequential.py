@@ -15,7 +15,7 @@ from kernelstream import POLKClassifier, POLKRegressor, storage
 from kernelstream.evaluation import Prequential, Trace, prequential
 from kernelstream.evaluation import trace as trace_module
 from kernelstream.evaluation.baselines import Baselines
-from kernelstream.evaluation.metrics import Labels
+from kernelstream.evaluation.labels import Labels
 
 N = 240
 

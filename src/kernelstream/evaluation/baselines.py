@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelstream.evaluation.metrics import METRICS, ClassMetrics, Labels, NumberMetrics
-
-Floats = NDArray[np.float64]
+from kernelstream.evaluation.labels import Labels
+from kernelstream.evaluation.metrics import METRICS, ClassMetrics, NumberMetrics
+from kernelstream.evaluation.sums import Floats, Sums
 
 
 class Baselines:
@@ -43,7 +43,7 @@ class Baselines:
         #: What each says from now on, known labels only: (lag + 1, 2), oldest first.
         self._waiting = np.full((lag + 1, 2), np.nan)
         self._counts = np.zeros(0, dtype=np.int64)  # per class so far
-        self._sum = np.zeros(2)  # how many numbers so far, and their sum
+        self._sums = Sums(1.0, 2)  # how many numbers so far, and their sum
         self._leader = np.nan
 
     def update(self, truth: NDArray[Any]) -> None:
@@ -62,11 +62,8 @@ class Baselines:
                 metrics.update_codes(truth[known], prediction[known].astype(np.int64))
 
     def _running_mean(self, truth: Floats) -> Floats:
-        series = np.stack([np.ones(len(truth)), truth], axis=1)
-        series[0] += self._sum
-        series = np.cumsum(series, axis=0)
-        self._sum = series[-1].copy()
-        return series[:, 1] / series[:, 0]  # type: ignore[no-any-return]
+        series = self._sums.run(np.stack([np.ones(len(truth)), truth], axis=1))
+        return series[:, 1] / series[:, 0]
 
     def _leaders(self, truth: NDArray[np.int64]) -> Floats:
         """The most frequent class after each sample."""
@@ -101,7 +98,7 @@ class Baselines:
         arrays: dict[str, NDArray[Any]] = {
             "waiting": self._waiting.copy(),
             "counts": self._counts.copy(),
-            "numbers": np.array([*self._sum, self._leader]),
+            "numbers": np.array([*self._sums.last, self._leader]),
         }
         for name, metrics in self._metrics.items():
             arrays.update({f"{name}_{key}": array for key, array in metrics.arrays().items()})
@@ -111,7 +108,7 @@ class Baselines:
         """Go on from what :meth:`arrays` returned."""
         self._waiting = arrays["waiting"].copy()
         self._counts = arrays["counts"].copy()
-        self._sum, self._leader = arrays["numbers"][:2].copy(), float(arrays["numbers"][2])
+        self._sums.last, self._leader = arrays["numbers"][:2].copy(), float(arrays["numbers"][2])
         for name, metrics in self._metrics.items():
             metrics.set_arrays(
                 {

@@ -1,7 +1,8 @@
 """Metrics of a stream: over all samples, over the last ones, and fading.
 
 Each is fed with whole arrays, and gives the same bits however these are cut: totals are summed
-strictly one sample after another, windows are computed anew from the samples they hold.
+strictly one sample after another, windows are computed anew from the samples they hold
+(``sums.py``).
 """
 
 from __future__ import annotations
@@ -12,11 +13,10 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.signal import lfilter
 from scipy.stats import rankdata
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
+from kernelstream.evaluation.labels import Codes, Labels
+from kernelstream.evaluation.sums import Counts, Floats, Recent, Sums, enlarged
 
 #: Probabilities below this count as this, as in scikit-learn.
 SMALLEST_CHANCE = float(np.finfo(np.float64).eps)
@@ -118,129 +118,6 @@ METRICS: dict[str, Metric] = {
 }
 
 
-# ---- sums over a stream -------------------------------------------------------------------
-
-
-class _Sums:
-    """s <- factor s + x for every sample; factor 1 sums up."""
-
-    def __init__(self, factor: float, columns: int) -> None:
-        self.factor = factor
-        self.last = np.zeros(columns)
-
-    def run(self, values: Floats) -> Floats:
-        """The sums after each of the (n, columns) samples."""
-        # Both go step by step, unlike sum: any chunking gives the same bits.
-        if self.factor == 1.0:
-            series = np.cumsum(np.concatenate([self.last[None], values]), axis=0)[1:]
-        else:
-            carried = self.factor * self.last[None]
-            series, _ = lfilter([1.0], [1.0, -self.factor], values, axis=0, zi=carried)
-        self.last = series[-1].copy()
-        return series  # type: ignore[no-any-return]
-
-
-class _Counts:
-    """The same for a matrix in which every sample adds 1 to one cell, up to a common scale.
-
-    Instead of all cells fading, the new ones weigh more and more, until it is time to rescale.
-    """
-
-    def __init__(self, factor: float) -> None:
-        period = 4096
-        if factor < 1.0:
-            period = int(np.clip(-np.log(1e100) / np.log(factor), 1, period))
-        self.rising = factor ** -np.arange(float(period))
-        self.rescale = factor**period
-        self.place = 0  # in the period
-        self.matrix = np.zeros((0, 0))
-
-    def add(self, rows: Codes, columns: Codes, side: int) -> None:
-        """Add samples; the matrix becomes (side, side)."""
-        self.matrix = _enlarged(self.matrix, side)
-        cells, flat = rows * side + columns, self.matrix.reshape(-1)
-        while len(cells):
-            room = len(self.rising) - self.place
-            now, cells = cells[:room], cells[room:]
-            # One addition after another, unlike bincount plus a sum: chunking does not matter.
-            np.add.at(flat, now, self.rising[self.place : self.place + len(now)])
-            self.place += len(now)
-            if self.place == len(self.rising):
-                flat *= self.rescale
-                self.place = 0
-
-
-def _enlarged(matrix: Floats, side: int) -> Floats:
-    if side == len(matrix):
-        return matrix
-    larger = np.zeros((side, side))
-    larger[: len(matrix), : len(matrix)] = matrix
-    return larger
-
-
-class _Recent:
-    """The last ``window`` samples, some numbers each, in a ring."""
-
-    def __init__(self, window: int, columns: int) -> None:
-        self.ring = np.zeros((window, columns))
-        self.count = 0  # of all samples so far
-
-    def extend(self, samples: Floats) -> None:
-        """Take in (n, columns) samples."""
-        window = len(self.ring)
-        self.count += len(samples)
-        samples = samples[-window:]
-        self.ring[(np.arange(-len(samples), 0) + self.count) % window] = samples
-
-    def samples(self) -> Floats:
-        """(n, columns), n <= window, oldest first."""
-        window = len(self.ring)
-        if self.count <= window:
-            return self.ring[: self.count]
-        return np.roll(self.ring, -(self.count % window), axis=0)
-
-
-class Labels:
-    """Class labels as numbers 0, 1, ... in the order in which they came."""
-
-    def __init__(self) -> None:
-        self.codes: dict[Any, int] = {}
-        self.dtype: str | None = None
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    def encode(self, labels: NDArray[Any]) -> Codes:
-        """The labels' numbers; new labels get new ones."""
-        found, first, places = np.unique(labels, return_index=True, return_inverse=True)
-        names = found.tolist()
-        for place in np.argsort(first):
-            self.codes.setdefault(names[place], len(self.codes))
-        kind = labels.dtype.kind
-        if self.dtype is None or kind == "U":
-            self.dtype = "U" if kind == "U" else labels.dtype.str
-        elif self.dtype != labels.dtype.str and self.dtype != "U":
-            self.dtype = np.result_type(self.dtype, labels.dtype).str
-        return np.array([self.codes[name] for name in names], dtype=np.int64)[places]
-
-    def decode(self, codes: Codes) -> NDArray[Any]:
-        """The labels of these numbers."""
-        return np.array(list(self.codes), dtype=self.dtype)[codes]
-
-    def sorted_codes(self) -> Codes:
-        """The numbers in the order of their labels."""
-        return np.array([self.codes[label] for label in sorted(self.codes)], dtype=np.int64)
-
-    def to_config(self) -> dict[str, Any]:
-        """As JSON can hold it."""
-        return {"names": list(self.codes), "dtype": self.dtype}
-
-    def set_config(self, config: dict[str, Any]) -> None:
-        """Go on from what :meth:`to_config` returned."""
-        self.codes = {name: code for code, name in enumerate(config["names"])}
-        self.dtype = config["dtype"]
-
-
 # ---- all metrics of a stream --------------------------------------------------------------
 
 _Summary = TypeVar("_Summary", ClassSummary, NumberSummary)
@@ -330,9 +207,9 @@ class ClassMetrics(_StreamMetrics[ClassSummary]):
         self.labels = Labels() if labels is None else labels
         needs = {METRICS[name].needs for name in self.names}
         self._extras = sorted(needs - {""})
-        self._recent = _Recent(window, 2 + len(self._extras))
-        self._counts = {suffix: _Counts(factor) for suffix, factor in self._factors.items()}
-        self._losses = {suffix: _Sums(factor, 2) for suffix, factor in self._factors.items()}
+        self._recent = Recent(window, 2 + len(self._extras))
+        self._counts = {suffix: Counts(factor) for suffix, factor in self._factors.items()}
+        self._losses = {suffix: Sums(factor, 2) for suffix, factor in self._factors.items()}
 
     def update(
         self,
@@ -407,7 +284,7 @@ class ClassMetrics(_StreamMetrics[ClassSummary]):
     def _ordered(self, matrix: Floats) -> Floats:
         """Sorted by label: sums over classes do not depend on who came first."""
         order = self.labels.sorted_codes()
-        return _enlarged(matrix, len(order))[np.ix_(order, order)]
+        return enlarged(matrix, len(order))[np.ix_(order, order)]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All that was taken in, but for the labels."""
@@ -463,9 +340,9 @@ class NumberMetrics(_StreamMetrics[NumberSummary]):
         fading: float | None = 0.999,
     ) -> None:
         super().__init__(metrics, window=window, fading=fading)
-        self._recent = _Recent(window, 2)
-        self._sums = {suffix: _Sums(factor, 4) for suffix, factor in self._factors.items()}
-        self._spread = {suffix: _Sums(factor, 1) for suffix, factor in self._factors.items()}
+        self._recent = Recent(window, 2)
+        self._sums = {suffix: Sums(factor, 4) for suffix, factor in self._factors.items()}
+        self._spread = {suffix: Sums(factor, 1) for suffix, factor in self._factors.items()}
 
     def update(self, truth: ArrayLike, said: ArrayLike) -> None:
         """Take in the next samples: (n,) numbers and what was predicted for them."""

@@ -16,13 +16,8 @@ from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.validation import check_is_fitted
 
 from kernelstream.evaluation.baselines import Baselines
-from kernelstream.evaluation.metrics import (
-    METRICS,
-    ClassMetrics,
-    Labels,
-    NumberMetrics,
-    check_names,
-)
+from kernelstream.evaluation.labels import Labels
+from kernelstream.evaluation.metrics import METRICS, ClassMetrics, NumberMetrics, check_names
 from kernelstream.evaluation.risk import LossDistribution, sample_losses
 from kernelstream.evaluation.trace import Trace
 from kernelstream.models import _validation as check

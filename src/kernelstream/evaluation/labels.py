@@ -1,0 +1,51 @@
+"""Class labels as numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Codes = NDArray[np.int64]
+
+
+class Labels:
+    """Class labels as numbers 0, 1, ... in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.codes: dict[Any, int] = {}
+        self.dtype: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def encode(self, labels: NDArray[Any]) -> Codes:
+        """The labels' numbers; new labels get new ones."""
+        found, first, places = np.unique(labels, return_index=True, return_inverse=True)
+        names = found.tolist()
+        for place in np.argsort(first):
+            self.codes.setdefault(names[place], len(self.codes))
+        kind = labels.dtype.kind
+        if self.dtype is None or kind == "U":
+            self.dtype = "U" if kind == "U" else labels.dtype.str
+        elif self.dtype != labels.dtype.str and self.dtype != "U":
+            self.dtype = np.result_type(self.dtype, labels.dtype).str
+        return np.array([self.codes[name] for name in names], dtype=np.int64)[places]
+
+    def decode(self, codes: Codes) -> NDArray[Any]:
+        """The labels of these numbers."""
+        return np.array(list(self.codes), dtype=self.dtype)[codes]
+
+    def sorted_codes(self) -> Codes:
+        """The numbers in the order of their labels."""
+        return np.array([self.codes[label] for label in sorted(self.codes)], dtype=np.int64)
+
+    def to_config(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return {"names": list(self.codes), "dtype": self.dtype}
+
+    def set_config(self, config: dict[str, Any]) -> None:
+        """Go on from what :meth:`to_config` returned."""
+        self.codes = {name: code for code, name in enumerate(config["names"])}
+        self.dtype = config["dtype"]
