@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, issparse, vstack
-from sklearn.base import is_classifier, is_regressor
-from sklearn.exceptions import NotFittedError
 from sklearn.utils import _safe_indexing, check_array
-from sklearn.utils.validation import check_is_fitted
 
 from kernelstream.evaluation.baselines import Baselines
 from kernelstream.evaluation.labels import Labels
-from kernelstream.evaluation.metrics import METRICS, ClassMetrics, NumberMetrics, check_names
-from kernelstream.evaluation.risk import LossDistribution, sample_losses
+from kernelstream.evaluation.learner import Learner, Said, is_classification
+from kernelstream.evaluation.metrics import ClassMetrics, NumberMetrics, check_names
+from kernelstream.evaluation.risk import LossDistribution
 from kernelstream.evaluation.trace import Trace
-from kernelstream.models import _validation as check
 from kernelstream.models.in_units import InUnits
 
 DEFAULT_METRICS = {True: ("accuracy", "kappa"), False: ("mae", "rmse")}
@@ -89,15 +85,6 @@ def prequential(
 
 def _is_pair(item: Any) -> bool:
     return isinstance(item, tuple) and len(item) == 2
-
-
-class _Said(NamedTuple):
-    """What a model said of some samples; the rest only where somebody asks for it."""
-
-    said: NDArray[Any]  # (n,) labels or numbers
-    chance: NDArray[np.float64] | None = None  # (n,) probability of the true class
-    decision: NDArray[np.float64] | None = None  # (n,) for the second of two classes
-    losses: NDArray[np.float64] | None = None  # (n,) or fewer
 
 
 class Prequential:
@@ -180,37 +167,27 @@ class Prequential:
         for name, value, least in (("every", every, 1), ("window", window, 1), ("lag", lag, 0)):
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
                 raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
-        self.model = model
         self.samples = 0
         self.seconds = 0.0
         self.on_record = on_record
-        self._classification = _is_classification(model)
+        classification = is_classification(model)
         self._names = check_names(
-            DEFAULT_METRICS[self._classification] if metrics is None else metrics,
-            self._classification,
+            DEFAULT_METRICS[classification] if metrics is None else metrics, classification
         )
         self._every, self._window, self._lag = int(every), int(window), int(lag)
         self._fading = float(fading)
-        self._classes = None
-        if classes is not None:
-            given = np.asarray(classes)
-            self._classes = np.unique(check.check_labels(given, len(given), "classes"))
-        self._compiled = hasattr(model, "predict_then_learn")
-        self._fresh = not _is_fitted(model)
-        self._check_model()
-        if losses and not self._compiled:
-            raise ValueError(f"{type(model).__name__} has no loss that could be measured")
+        self._learner = Learner(model, self._names, classes, losses)
         self.losses = LossDistribution() if losses else None
         #: Samples whose losses are not measured: the target's units are not known yet.
         unknown = isinstance(model, InUnits) and not model._settled
         self._unmeasured = model.warm_up + lag if unknown else 0
 
         #: Samples are handed to the model up to multiples of this only, see _ready.
-        self._step, self._offset = self._steps()
+        self._step, self._offset = (1, 0) if lag else self._learner.steps(self._every)
         #: Labels as numbers; targets of a regressor stay as they are.
-        self._labels = Labels() if self._classification else None
+        self._labels = Labels() if classification else None
         if self._labels is not None:
-            for known in (self._classes, getattr(model, "classes_", None)):
+            for known in (self._learner.classes, getattr(model, "classes_", None)):
                 if known is not None:
                     self._labels.encode(np.asarray(known))
         self._metrics: Any = (
@@ -223,124 +200,13 @@ class Prequential:
         self._waiting: tuple[Any, NDArray[Any]] | None = None
         #: Targets and what was said of them, not yet told to the metrics; samples told before.
         self._told = 0
-        self._untold: list[tuple[NDArray[Any], list[_Said]]] = []
+        self._untold: list[tuple[NDArray[Any], list[Said]]] = []
         self.trace = Trace(self._names, self._every)
 
-    # ---- the model ------------------------------------------------------------------------
-
-    def _check_model(self) -> None:
-        model, name = self.model, type(self.model).__name__
-        needs = {METRICS[metric].needs: metric for metric in self._names}
-        if "chance" in needs and not hasattr(model, "predict_proba"):
-            raise ValueError(
-                f"{needs['chance']} needs probabilities, which this {name} does not give "
-                "(POLKClassifier gives them with loss='log_loss')"
-            )
-        scores = hasattr(model, "decision_function") or hasattr(model, "predict_proba")
-        if "decision" in needs and not scores:
-            raise ValueError(f"{needs['decision']} needs decision values, which {name} lacks")
-        if not self._fresh:
-            return
-        if self._compiled and getattr(model, "gamma", None) == "scale":
-            raise ValueError(
-                "gamma='scale' looks at the samples of the first call, which is a single one "
-                "here: give gamma as a number, or let the model learn some samples before"
-            )
-        if self._classification and not self._compiled and self._classes is None:
-            raise ValueError(f"{name} must know all classes when it starts: give classes=")
-
-    def _steps(self) -> tuple[int, int]:
-        """Every how many samples the model may be called, and how far into such a step it is."""
-        if self._lag:
-            return 1, 0
-        if not self._compiled:
-            return self._every, 0
-        # Within an unfinished batch, how many rows are evaluated at once changes the last bits.
-        pending = getattr(self.model, "_pending", None)
-        return getattr(self.model, "batch_size", 1), 0 if pending is None else len(pending[1])
-
-    def _learn(self, X: Any, y: NDArray[Any]) -> None:
-        """Learning alone."""
-        if self._fresh and self._classes is not None and _takes_classes(self.model):
-            self.model.partial_fit(X, y, classes=self._classes)
-        elif self._compiled and not self._fresh and len(y) == 1 and isinstance(X, np.ndarray):
-            self.model.learn_one(X[0], y[0])
-        else:
-            self.model.partial_fit(X, y)
-        self._fresh = False
-
-    def _predict(self, X: Any, y: NDArray[Any], ahead: int = 0) -> _Said:
-        """Predicting alone, all samples with the model as it is.
-
-        ``ahead`` of them others were predicted that are not counted yet.
-        """
-        needs = self._needs()
-        said, chance, decision = self.model.predict(X), None, None
-        if "chance" in needs:
-            chance = _chance(self.model.predict_proba(X), self.model.classes_, y)
-        if "decision" in needs:
-            if hasattr(self.model, "decision_function"):
-                decision = _second_class(self.model.decision_function(X), self.model.classes_)
-            else:
-                decision = _second_class(self.model.predict_proba(X)[:, -1], self.model.classes_)
-        losses = None
-        if self.losses is not None:
-            values = self.model.decision_function(X) if self._classification else said
-            losses = self._losses_of(values, y, ahead)
-        return _Said(said, chance, decision, losses)
-
-    def _losses_of(
-        self, said: NDArray[np.float64], y: NDArray[Any], ahead: int = 0
-    ) -> NDArray[np.float64] | None:
-        """The losses that are to be measured of the next samples."""
-        if self.losses is None:
-            return None
-        first = min(len(y), max(0, self._unmeasured - self.samples - ahead))
-        if first == len(y):
-            return np.empty(0)
-        return sample_losses(self.model, said[first:], y[first:])
-
-    def _predict_then_learn(self, X: Any, y: NDArray[Any]) -> _Said:
-        """Both, each sample predicted by the model just before it where the model can do that."""
-        needs = self._needs()
-        if not self._compiled:
-            said = self._predict(X, y)
-            self._learn(X, y)
-            return said
-        if not needs and (self.losses is None or not self._classification):
-            said_values = self.model.predict_then_learn(X, y)
-            return _Said(said_values, losses=self._losses_of(said_values, y))
-        values = self.model.decide_then_learn(X, y)
-        known = self.model.classes_
-        if values.ndim == 1 and len(known) == 2:
-            winners = (values > 0.0).astype(np.int64)
-        elif values.ndim == 1:
-            winners = np.zeros(len(values), dtype=np.int64)
-        else:
-            winners = np.argmax(values, axis=1)
-        return _Said(
-            known[winners],
-            _chance(_softmax(values, len(known)), known, y) if "chance" in needs else None,
-            _second_class(values, known) if "decision" in needs else None,
-            self._losses_of(values, y),
-        )
-
-    def _predict_then_learn_late(self, X: Any, y: NDArray[Any]) -> list[_Said]:
-        """The same with a lag, sample by sample; nothing for the first ones of a fresh model."""
-        before = 0 if self._waiting is None else len(self._waiting[1])
-        X, y = self._with_waiting(X, y)
-        said = []
-        for i in range(before, len(y)):
-            if not self._fresh:
-                said.append(self._predict(X[i : i + 1], y[i : i + 1], ahead=i - before))
-            due = i - self._lag
-            if due >= 0:
-                self._learn(X[due : due + 1], y[due : due + 1])
-        self._wait(X, y, max(0, len(y) - self._lag))
-        return said
-
-    def _needs(self) -> set[str]:
-        return {METRICS[name].needs for name in self._names} - {""}
+    @property
+    def model(self) -> Any:
+        """The model, as it is now."""
+        return self._learner.model
 
     # ---- the run --------------------------------------------------------------------------
 
@@ -377,34 +243,21 @@ class Prequential:
             self._record()
         if waiting is not None and self._lag:  # all predicted before, their labels have come now
             for i in range(len(waiting[1])):
-                self._learn(waiting[0][i : i + 1], waiting[1][i : i + 1])
+                self._learner.learn(waiting[0][i : i + 1], waiting[1][i : i + 1])
         return self.trace
 
     def _admit(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
         """Refuse bad samples before any is used: later a part of them would be learned."""
-        fixed = self._classes
-        if self._compiled:
-            new = not hasattr(self.model, "n_features_in_")
-            rows = check.check_rows(self.model, X, new=new)
-            if not new and hasattr(self.model, "kernel_"):
-                check.check_kernel_range(self.model.kernel_, rows)
-            if getattr(self.model, "_fixed_classes", False):
-                fixed = self.model.classes_
-        if not self._compiled or self._lag or self._step > 1:
+        self._learner.check_rows(X)
+        if not self._learner.compiled or self._lag or self._step > 1:
             X = check_array(X, accept_sparse="csr", dtype=np.float64)  # also from data frames
             X = csr_array(X) if issparse(X) else X
         n = X.shape[0] if hasattr(X, "shape") else len(X)
-        if not self._classification:
-            return X, check.check_numbers(y, n)
-        labels = check.check_labels(np.asarray(y), n)
-        unknown = np.array([]) if fixed is None else np.setdiff1d(labels, fixed)
-        if len(unknown):
-            raise ValueError(f"y contains the label {unknown[0]!r}, not in classes")
-        return X, labels
+        return X, self._learner.check_targets(y, n)
 
     def _ready(self, available: int) -> int:
         """How many of the available samples to use next."""
-        if self._fresh and not self._lag:
+        if self._learner.fresh and not self._lag:
             return 1
         every = self.trace.every
         to_record = every - self.samples % every
@@ -416,13 +269,13 @@ class Prequential:
     def _advance(self, X: Any, y: NDArray[Any]) -> None:
         """Use these samples, which end where a record is due at the latest."""
         start = perf_counter()
-        parts: list[_Said] = []
+        parts: list[Said] = []
         if self._lag:
             parts = self._predict_then_learn_late(X, y)
-        elif self._fresh:
-            self._learn(X, y)
+        elif self._learner.fresh:
+            self._learner.learn(X, y)
         else:
-            parts = [self._predict_then_learn(X, y)]
+            parts = [self._learner.predict_then_learn(X, y, self._unmeasured - self.samples)]
         self.seconds += perf_counter() - start
         self.samples += len(y)
         self._untold.append((y.copy(), parts))
@@ -430,6 +283,21 @@ class Prequential:
             self._record()
         elif self.samples - self._told >= MOST_UNTOLD:
             self._tell()
+
+    def _predict_then_learn_late(self, X: Any, y: NDArray[Any]) -> list[Said]:
+        """Sample by sample with a lag; nothing for the first ones of a fresh model."""
+        before = 0 if self._waiting is None else len(self._waiting[1])
+        unmeasured = self._unmeasured - self.samples
+        X, y = self._with_waiting(X, y)
+        said = []
+        for i in range(before, len(y)):
+            here, due = slice(i, i + 1), i - self._lag
+            if not self._learner.fresh:
+                said.append(self._learner.predict(X[here], y[here], unmeasured - (i - before)))
+            if due >= 0:
+                self._learner.learn(X[due : due + 1], y[due : due + 1])
+        self._wait(X, y, max(0, len(y) - self._lag))
+        return said
 
     def _tell(self) -> None:
         """Tell metrics and baselines what was said: many small calls would take their time."""
@@ -452,7 +320,8 @@ class Prequential:
             self._metrics.update(targets, said)
             return
         extras = {
-            name: np.concatenate([getattr(part, name) for part in parts]) for name in self._needs()
+            name: np.concatenate([getattr(part, name) for part in parts])
+            for name in self._learner.needs
         }
         self._metrics.update_codes(targets, self._labels.encode(said), **extras)
 
@@ -460,7 +329,7 @@ class Prequential:
         self._tell()
         record: dict[str, float] = {"samples": self.samples, "seconds": self.seconds}
         for column in ("model_order", "nbytes", "error_spent"):
-            fitted = None if self._fresh else getattr(self.model, f"{column}_", None)
+            fitted = None if self._learner.fresh else getattr(self.model, f"{column}_", None)
             record["bytes" if column == "nbytes" else column] = np.nan if fitted is None else fitted
         record |= self._metrics.values() | self._baselines.values()
         self.trace.append(record)
@@ -486,6 +355,7 @@ class Prequential:
         With the model as it is now, :meth:`restore` goes on as if nothing had happened.
         """
         self._tell()
+        classes = self._learner.classes
         header: dict[str, Any] = {
             "format": FORMAT,
             "metrics": list(self._names),
@@ -493,7 +363,7 @@ class Prequential:
             "window": self._window,
             "fading": self._fading,
             "lag": self._lag,
-            "classes": None if self._classes is None else self._classes.tolist(),
+            "classes": None if classes is None else classes.tolist(),
             "samples": self.samples,
             "seconds": self.seconds,
             "offset": self._offset,
@@ -569,57 +439,10 @@ class Prequential:
         return run
 
 
-def _is_classification(model: Any) -> bool:
-    if hasattr(model, "__sklearn_tags__"):
-        if is_classifier(model):
-            return True
-        if is_regressor(model):
-            return False
-    raise ValueError(f"{type(model).__name__} is neither a classifier nor a regressor")
-
-
-def _is_fitted(model: Any) -> bool:
-    try:
-        check_is_fitted(model)
-    except NotFittedError:
-        return False
-    return True
-
-
-def _takes_classes(model: Any) -> bool:
-    return "classes" in inspect.signature(model.partial_fit).parameters
-
-
 def _rows(X: Any, first: int, end: int) -> Any:
     if isinstance(X, np.ndarray) or issparse(X):
         return X[first:end]
     return _safe_indexing(X, slice(first, end))
-
-
-def _softmax(values: NDArray[np.float64], classes: int) -> NDArray[np.float64]:
-    """Probabilities from decision values; the same bits with classes of -inf and without."""
-    if classes == 1:
-        return np.ones((len(values), 1))
-    if values.ndim == 1:
-        values = np.stack([-0.5 * values, 0.5 * values], axis=1)
-        values[np.isposinf(values)] = 0.0  # beside -inf: the one class known by then
-    powers = np.exp(values - values.max(axis=1, keepdims=True))
-    return powers / np.cumsum(powers, axis=1)[:, -1:]
-
-
-def _chance(
-    probabilities: NDArray[np.float64], classes: NDArray[Any], y: NDArray[Any]
-) -> NDArray[np.float64]:
-    """The probability of each true class; 0 for a class that the model does not know."""
-    places = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-    return np.where(classes[places] == y, probabilities[np.arange(len(y)), places], 0.0)
-
-
-def _second_class(values: NDArray[np.float64], classes: NDArray[Any]) -> NDArray[np.float64]:
-    """Decision values of two classes; NaN where the model knew fewer, or knows more."""
-    if values.ndim > 1 or len(classes) != 2:
-        return np.full(len(values), np.nan)
-    return np.where(np.isfinite(values), values, np.nan)
 
 
 def _prefixed(name: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

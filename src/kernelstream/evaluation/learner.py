@@ -1,0 +1,244 @@
+"""A model under test: what it says of samples, and how it learns them, whatever its kind."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import is_classifier, is_regressor
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from kernelstream.evaluation.metrics import METRICS
+from kernelstream.evaluation.risk import sample_losses
+from kernelstream.models import _validation as check
+
+
+class Said(NamedTuple):
+    """What a model said of some samples; the rest only where somebody asks for it."""
+
+    said: NDArray[Any]  # (n,) labels or numbers
+    chance: NDArray[np.float64] | None = None  # (n,) probability of the true class
+    decision: NDArray[np.float64] | None = None  # (n,) for the second of two classes
+    losses: NDArray[np.float64] | None = None  # (n,) or fewer
+
+
+class Learner:
+    """A model that is asked and taught, and what the metrics want to know of it.
+
+    A model of this package predicts and learns in one compiled pass, each sample predicted by
+    the model just before it; any other predicts all samples of a call, then learns them.
+
+    Parameters
+    ----------
+    model : estimator
+        Taught in place.
+    metrics : sequence of str
+        Those that are measured.
+    classes : array or None
+        All classes there will be.
+    losses : bool
+        Whether the model's own loss is measured too.
+
+    Attributes
+    ----------
+    classification, compiled, fresh : bool
+        Whether it says labels, is of this package, has learned nothing yet.
+    classes : array or None
+        Sorted.
+    needs : set of str
+        What the metrics need beside predictions: ``chance``, ``decision``.
+    """
+
+    def __init__(
+        self, model: Any, metrics: Sequence[str], classes: ArrayLike | None, losses: bool
+    ) -> None:
+        self.model = model
+        self.classification = is_classification(model)
+        self.classes = None
+        if classes is not None:
+            given = np.asarray(classes)
+            self.classes = np.unique(check.check_labels(given, len(given), "classes"))
+        self.compiled = hasattr(model, "predict_then_learn")
+        self.fresh = not _is_fitted(model)
+        self.needs = {METRICS[metric].needs for metric in metrics} - {""}
+        self._losses = losses
+        self._check(metrics)
+
+    def _check(self, metrics: Sequence[str]) -> None:
+        model, name = self.model, type(self.model).__name__
+        wanted_by = {METRICS[metric].needs: metric for metric in metrics}
+        if "chance" in wanted_by and not hasattr(model, "predict_proba"):
+            raise ValueError(
+                f"{wanted_by['chance']} needs probabilities, which this {name} does not give "
+                "(POLKClassifier gives them with loss='log_loss')"
+            )
+        scores = hasattr(model, "decision_function") or hasattr(model, "predict_proba")
+        if "decision" in wanted_by and not scores:
+            raise ValueError(f"{wanted_by['decision']} needs decision values, which {name} lacks")
+        if self.fresh:
+            self._check_start()
+        if self._losses and not self.compiled:
+            raise ValueError(f"{name} has no loss that could be measured")
+
+    def _check_start(self) -> None:
+        if self.compiled and getattr(self.model, "gamma", None) == "scale":
+            raise ValueError(
+                "gamma='scale' looks at the samples of the first call, which is a single one "
+                "here: give gamma as a number, or let the model learn some samples before"
+            )
+        if self.classification and not self.compiled and self.classes is None:
+            raise ValueError(
+                f"{type(self.model).__name__} must know all classes when it starts: give classes="
+            )
+
+    def steps(self, every: int) -> tuple[int, int]:
+        """Every how many samples the model may be called, and how far into such a step it is.
+
+        A model of another package is called every ``every`` samples.
+        """
+        if not self.compiled:
+            return every, 0
+        # Within an unfinished batch, how many rows are evaluated at once changes the last bits.
+        pending = getattr(self.model, "_pending", None)
+        return getattr(self.model, "batch_size", 1), 0 if pending is None else len(pending[1])
+
+    # ---- samples that it can take ---------------------------------------------------------
+
+    def check_rows(self, X: Any) -> None:
+        """Refuse rows that the model would refuse."""
+        if not self.compiled:
+            return
+        new = not hasattr(self.model, "n_features_in_")
+        rows = check.check_rows(self.model, X, new=new)
+        if not new and hasattr(self.model, "kernel_"):
+            check.check_kernel_range(self.model.kernel_, rows)
+
+    def check_targets(self, y: Any, n: int) -> NDArray[Any]:
+        """(n,) numbers or known labels, or an error."""
+        if not self.classification:
+            return check.check_numbers(y, n)
+        labels = check.check_labels(np.asarray(y), n)
+        fixed = self.classes
+        if self.compiled and getattr(self.model, "_fixed_classes", False):
+            fixed = self.model.classes_
+        unknown = np.array([]) if fixed is None else np.setdiff1d(labels, fixed)
+        if len(unknown):
+            raise ValueError(f"y contains the label {unknown[0]!r}, not in classes")
+        return labels
+
+    # ---- asking and teaching --------------------------------------------------------------
+
+    def learn(self, X: Any, y: NDArray[Any]) -> None:
+        """Learning alone."""
+        if self.fresh and self.classes is not None and _takes_classes(self.model):
+            self.model.partial_fit(X, y, classes=self.classes)
+        elif self.compiled and not self.fresh and len(y) == 1 and isinstance(X, np.ndarray):
+            self.model.learn_one(X[0], y[0])
+        else:
+            self.model.partial_fit(X, y)
+        self.fresh = False
+
+    def predict(self, X: Any, y: NDArray[Any], unmeasured: int) -> Said:
+        """Predicting alone, all samples with the model as it is.
+
+        The losses of the first ``unmeasured`` of them are left out.
+        """
+        said, chance, decision = self.model.predict(X), None, None
+        if "chance" in self.needs:
+            chance = _chance(self.model.predict_proba(X), self.model.classes_, y)
+        if "decision" in self.needs:
+            if hasattr(self.model, "decision_function"):
+                decision = _second_class(self.model.decision_function(X), self.model.classes_)
+            else:
+                decision = _second_class(self.model.predict_proba(X)[:, -1], self.model.classes_)
+        losses = None
+        if self._losses:
+            values = self.model.decision_function(X) if self.classification else said
+            losses = self._losses_of(values, y, unmeasured)
+        return Said(said, chance, decision, losses)
+
+    def predict_then_learn(self, X: Any, y: NDArray[Any], unmeasured: int) -> Said:
+        """Both, each sample predicted by the model just before it where the model can do that."""
+        if not self.compiled:
+            said = self.predict(X, y, unmeasured)
+            self.learn(X, y)
+            return said
+        if not self.needs and not (self._losses and self.classification):
+            said_values = self.model.predict_then_learn(X, y)
+            return Said(said_values, losses=self._losses_of(said_values, y, unmeasured))
+        values = self.model.decide_then_learn(X, y)
+        known = self.model.classes_
+        if values.ndim == 1 and len(known) == 2:
+            winners = (values > 0.0).astype(np.int64)
+        elif values.ndim == 1:
+            winners = np.zeros(len(values), dtype=np.int64)
+        else:
+            winners = np.argmax(values, axis=1)
+        return Said(
+            known[winners],
+            _chance(_softmax(values, len(known)), known, y) if "chance" in self.needs else None,
+            _second_class(values, known) if "decision" in self.needs else None,
+            self._losses_of(values, y, unmeasured),
+        )
+
+    def _losses_of(
+        self, said: NDArray[np.float64], y: NDArray[Any], unmeasured: int
+    ) -> NDArray[np.float64] | None:
+        if not self._losses:
+            return None
+        first = min(len(y), max(0, unmeasured))
+        if first == len(y):
+            return np.empty(0)
+        return sample_losses(self.model, said[first:], y[first:])
+
+
+def is_classification(model: Any) -> bool:
+    """Whether a model says labels, not numbers."""
+    if hasattr(model, "__sklearn_tags__"):
+        if is_classifier(model):
+            return True
+        if is_regressor(model):
+            return False
+    raise ValueError(f"{type(model).__name__} is neither a classifier nor a regressor")
+
+
+def _is_fitted(model: Any) -> bool:
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        return False
+    return True
+
+
+def _takes_classes(model: Any) -> bool:
+    return "classes" in inspect.signature(model.partial_fit).parameters
+
+
+def _softmax(values: NDArray[np.float64], classes: int) -> NDArray[np.float64]:
+    """Probabilities from decision values; the same bits with classes of -inf and without."""
+    if classes == 1:
+        return np.ones((len(values), 1))
+    if values.ndim == 1:
+        values = np.stack([-0.5 * values, 0.5 * values], axis=1)
+        values[np.isposinf(values)] = 0.0  # beside -inf: the one class known by then
+    powers = np.exp(values - values.max(axis=1, keepdims=True))
+    return powers / np.cumsum(powers, axis=1)[:, -1:]
+
+
+def _chance(
+    probabilities: NDArray[np.float64], classes: NDArray[Any], y: NDArray[Any]
+) -> NDArray[np.float64]:
+    """The probability of each true class; 0 for a class that the model does not know."""
+    places = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+    return np.where(classes[places] == y, probabilities[np.arange(len(y)), places], 0.0)
+
+
+def _second_class(values: NDArray[np.float64], classes: NDArray[Any]) -> NDArray[np.float64]:
+    """Decision values of two classes; NaN where the model knew fewer, or knows more."""
+    if values.ndim > 1 or len(classes) != 2:
+        return np.full(len(values), np.nan)
+    return np.where(np.isfinite(values), values, np.nan)
