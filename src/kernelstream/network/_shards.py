@@ -1,0 +1,258 @@
+"""Shards as they come, pairs of arrays, iterables or files, in portions that can be learned."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+
+from kernelstream.network._runners import Runner
+from kernelstream.streams import Batch, StreamError, Text, open_stream
+
+#: Rows read at once from a file.
+_FILE_ROWS = 8192
+
+
+class Samples:
+    """Samples that travel."""
+
+    place = None
+
+    def __init__(self, X: Any, y: Any) -> None:
+        self.X, self.y = X, y
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        yield self.X, self.y
+
+
+class FileRows:
+    """Rows that are read where they are learned."""
+
+    def __init__(self, shard: _FileShard, rows: int | None) -> None:
+        self.path, self.target, self.place = shard.path, shard.target, shard.place
+        self.names, self.labels = shard.names, shard.labels
+        self.rows = rows
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        left = self.rows
+        while left is None or left > 0:
+            size = _FILE_ROWS if left is None else min(_FILE_ROWS, left)
+            position, schema = self.place or (None, None)
+            stream = open_stream(
+                self.path, target=self.target, batch_rows=size, position=position, schema=schema
+            )
+            try:
+                for batch in stream:
+                    self.place = stream.position, stream.schema
+                    X, y = _matrix(batch, self.path, self.target, self.names)
+                    yield X, _whole(y) if self.labels else y
+                    if left is not None:
+                        left -= len(batch)
+                        if left < size:
+                            break  # on with smaller batches
+                else:
+                    self.place = None
+                    return
+            finally:
+                stream.close()
+
+
+class Shard:
+    """Where samples come from, a portion after the other."""
+
+    names: list[str] | None = None  # of the columns, in the order that all shards follow
+    plain = False  # no names for the model: rows of files come without
+    place: Any = None  # where to go on in a file
+
+    def own_names(self, runner: Runner) -> list[str] | None:
+        """The columns' names as they come."""
+        raise NotImplementedError
+
+    def portions(self, rows: int | None) -> Iterator[Samples | FileRows]:
+        """The next samples, at most so many."""
+        raise NotImplementedError
+
+
+class _ArrayShard(Shard):
+    def __init__(self, X: Any, y: Any, shard: int) -> None:
+        self.X, self.y, self.shard = X, y, shard
+        self.rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        self.next = 0
+        if y is None:
+            raise ValueError(f"shard {shard}: y is missing")
+        if len(y) != self.rows:
+            raise ValueError(f"shard {shard}: X has {self.rows} rows, y has {len(y)}")
+
+    def own_names(self, runner: Runner) -> list[str] | None:
+        return _column_names(self.X)
+
+    def portions(self, rows: int | None) -> Iterator[Samples]:
+        """The next samples, at most so many, as one portion."""
+        first, last = self.next, self.rows if rows is None else min(self.next + rows, self.rows)
+        self.next = last
+        if first < last:
+            X, y = _cut(self.X, self.y, first, last)
+            yield Samples(_ordered(X, self), y)
+
+
+class _IteratorShard(Shard):
+    def __init__(self, batches: Iterable[tuple[Any, Any]], shard: int) -> None:
+        self.batches, self.shard = iter(batches), shard
+
+    def own_names(self, runner: Runner) -> list[str] | None:
+        """Those of the first batch."""
+        first = list(islice(self.batches, 1))
+        self.batches = chain(first, self.batches)
+        return _column_names(self._pair(first[0])[0]) if first else None
+
+    def portions(self, rows: int | None) -> Iterator[Samples]:
+        """The next samples, at most so many, batch by batch."""
+        left = rows
+        while left is None or left > 0:
+            found = list(islice(self.batches, 1))
+            if not found:
+                return
+            X, y = self._pair(found[0])
+            if left is not None:
+                if len(y) > left:
+                    self.batches = chain([_cut(X, y, left, len(y))], self.batches)
+                    X, y = _cut(X, y, 0, left)
+                left -= len(y)
+            if len(y):
+                yield Samples(_ordered(X, self), y)
+
+    def _pair(self, batch: Any) -> tuple[Any, Any]:
+        if not (isinstance(batch, tuple | list) and len(batch) == 2) or batch[1] is None:
+            raise TypeError(
+                f"shard {self.shard}: every batch of an iterable must be a pair (X, y), got "
+                f"{type(batch).__name__}"
+            )
+        return batch[0], batch[1]
+
+
+class _FileShard(Shard):
+    def __init__(self, path: str, target: str | None, labels: bool) -> None:
+        self.path, self.target, self.labels = path, target, labels
+        self.begun = False
+
+    def own_names(self, runner: Runner) -> list[str] | None:
+        """Of the columns beside the target; looked up where files are read."""
+        return runner.fetch(runner.submit(_file_names, self.path, self.target))  # type: ignore[no-any-return]
+
+    def portions(self, rows: int | None) -> Iterator[FileRows]:
+        """The next rows, at most so many, as one portion."""
+        if not self.begun or self.place is not None:
+            self.begun = True
+            yield FileRows(self, rows)
+
+
+def make_shard(shard: Any, target: str | None, place: int, labels: bool) -> Shard:
+    """The shard that was given in this place; ``labels``: targets of files are classes."""
+    if isinstance(shard, str | os.PathLike):
+        return _FileShard(os.path.abspath(shard), target, labels)
+    # A list of two may also be one of two batches, which are pairs and no matrices.
+    if (isinstance(shard, tuple) and len(shard) == 2) or (
+        isinstance(shard, list) and len(shard) == 2 and getattr(shard[0], "ndim", 0) == 2
+    ):
+        return _ArrayShard(shard[0], shard[1], place)
+    if isinstance(shard, Iterable) and not isinstance(shard, np.ndarray):
+        return _IteratorShard(shard, place)
+    raise TypeError(
+        f"shard {place} must be (X, y), an iterable of such pairs or the name of a file, got "
+        f"{type(shard).__name__}"
+    )
+
+
+def share_names(runner: Runner, sources: list[Shard]) -> None:
+    """Let all shards follow the first one whose columns have names."""
+    for first in sources:
+        names = first.own_names(runner)
+        if names is not None:
+            files = any(isinstance(source, _FileShard) for source in sources)
+            for source in sources:
+                source.names, source.plain = names, files
+            return
+
+
+def _column_names(X: Any) -> list[str] | None:
+    names = list(getattr(X, "columns", []))
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def _file_names(path: str, target: str | None) -> list[str] | None:
+    stream = open_stream(path, target=target, batch_rows=1)
+    try:
+        next(stream, None)
+        wanted = target if target is not None else "target"
+        return [name for name in stream.schema if name != wanted] or None
+    finally:
+        stream.close()
+
+
+def _ordered(X: Any, source: _ArrayShard | _IteratorShard) -> Any:
+    """A data frame with its columns as in the first shard; arrays have no names."""
+    found = _column_names(X)
+    if source.names is None or found is None:
+        return X
+    if found != source.names:
+        _check_names(found, source.names, f"shard {source.shard}")
+        X = X[source.names]
+    return X.to_numpy() if source.plain else X
+
+
+def _check_names(found: list[str], names: list[str], where: str) -> None:
+    for what, wrong in (
+        ("does not have", [name for name in names if name not in found]),
+        ("also has", [name for name in found if name not in names]),
+    ):
+        if wrong:
+            raise ValueError(
+                f"{where} {what} column {wrong[0]!r}: all shards must have the columns of the "
+                f"first one, {names}"
+            )
+
+
+def _cut(X: Any, y: Any, first: int, last: int) -> tuple[Any, Any]:
+    def rows(data: Any) -> Any:
+        return data.iloc[first:last] if hasattr(data, "iloc") else data[first:last]
+
+    return rows(X), rows(y)
+
+
+def _matrix(
+    batch: Batch, path: str, target: str | None, order: list[str] | None
+) -> tuple[Any, Any]:
+    """A batch of a file as X and y."""
+    wanted = target if target is not None else "target"
+    if wanted not in batch.columns:
+        raise StreamError(f"{path} has no column {wanted!r}: name the target's with target=.")
+    names = [name for name in batch.columns if name != wanted]
+    if order is not None and names:
+        _check_names(names, order, path)
+        names = order
+    texts = [name for name in names if not _is_number(batch.columns[name])]
+    if texts:
+        raise StreamError(
+            f"{path}: column {texts[0]!r} does not hold numbers; fit_sharded takes prepared "
+            "columns. Write numbers, or learn with StreamModel."
+        )
+    column = batch.columns[wanted]
+    y = np.array(column.values)[column.codes] if isinstance(column, Text) else column
+    parts = [batch.columns[name][:, None] for name in names]  # type: ignore[index]
+    if batch.matrix is None:
+        return np.hstack(parts), y
+    return (np.hstack([batch.matrix, *parts]) if parts else batch.matrix), y
+
+
+def _whole(y: Any) -> Any:
+    """Labels 0, 1, ... as whole numbers: files of text only know numbers."""
+    if y.dtype.kind == "f" and ((y == np.floor(y)) & (np.abs(y) < 2.0**53)).all():
+        return y.astype(np.int64)
+    return y
+
+
+def _is_number(column: Any) -> bool:
+    return isinstance(column, np.ndarray) and column.dtype.kind == "f"
