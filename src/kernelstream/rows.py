@@ -110,6 +110,11 @@ def stack_rows(upper: Rows, lower: Rows) -> Rows:
     return as_rows(stacked if lower.sparse else stacked.toarray())
 
 
+def plain_matrix(rows: Rows) -> Any:
+    """The samples as they are: an array, or a CSR array."""
+    return rows_matrix(rows) if rows.sparse else rows.dense
+
+
 def rows_matrix(rows: Rows) -> Any:
     """The samples as a CSR array."""
     if not rows.sparse:

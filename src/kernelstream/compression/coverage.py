@@ -14,7 +14,7 @@ from kernelstream.core.kernel import Rows
 from kernelstream.core.passes import FULL
 from kernelstream.core.state import SMALLEST_CAPACITY, State, allocate, resize
 from kernelstream.kernels import Kernel
-from kernelstream.rows import as_finite_rows, count_rows, rows_matrix, slice_rows
+from kernelstream.rows import as_finite_rows, count_rows, plain_matrix, slice_rows
 
 SHAPES = {"hypersphere": core.HYPERSPHERE, "hyperrectangle": core.HYPERRECTANGLE}
 
@@ -116,7 +116,7 @@ def distance_statistics(rows: Rows) -> tuple[float, float]:
     n = count_rows(rows)
     if n < 2:
         return 0.0, 0.0
-    matrix = rows_matrix(rows) if rows.sparse else rows.dense
+    matrix = plain_matrix(rows)
     with np.errstate(over="ignore", invalid="ignore"):
         products = matrix @ matrix.T
         products = products.toarray() if rows.sparse else products

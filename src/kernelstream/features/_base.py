@@ -17,7 +17,7 @@ from kernelstream.core.kernel import Rows
 from kernelstream.expansion import KernelExpansion, expand
 from kernelstream.kernels import KERNEL_NAMES, Kernel, make_kernel
 from kernelstream.models._base import KernelEstimator
-from kernelstream.rows import rows_matrix, slice_rows
+from kernelstream.rows import plain_matrix, slice_rows
 
 #: Steps that do not fall with n.
 _FOLLOWING = ("tracking", "tracking_square")
@@ -434,5 +434,5 @@ class FeatureLearner(KernelEstimator):
         q = np.linalg.solve(M + ridge * np.eye(rank), c.T).T
         own = np.ones(len(c))
         if not self.kernel_.isotropic:
-            own = self.kernel_.diagonal(rows_matrix(rows) if rows.sparse else rows.dense)
+            own = self.kernel_.diagonal(plain_matrix(rows))
         return np.maximum(own - (c * q).sum(axis=1) - ridge * (q * q).sum(axis=1), 0.0)

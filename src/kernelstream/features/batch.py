@@ -26,7 +26,7 @@ from kernelstream.kernels import (
 from kernelstream.models import _validation as check
 from kernelstream.models._base import as_before_on_error, random_numbers
 from kernelstream.models._files import Saved, _plain, _unplain
-from kernelstream.rows import count_rows, rows_matrix, slice_rows
+from kernelstream.rows import count_rows, plain_matrix, rows_matrix, slice_rows
 
 #: Kernel values computed at once where the whole matrix is not kept.
 _BLOCK_VALUES = 4_000_000
@@ -269,7 +269,7 @@ class KernelFeatures(
         """(n,): the squared distance |phi(x) - L q|^2 of each sample to its approximation."""
         rows = self._check(X)
         error = np.empty(count_rows(rows))
-        whole = self.kernel_.diagonal(rows_matrix(rows) if rows.sparse else rows.dense)
+        whole = self.kernel_.diagonal(plain_matrix(rows))
         for place, values in self._kernel_blocks(rows):
             images = values @ self.factor_
             q = images @ self._inverse

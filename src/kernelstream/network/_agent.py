@@ -23,7 +23,7 @@ from kernelstream.losses import make_loss
 from kernelstream.models import POLKClassifier, POLKRegressor
 from kernelstream.models import _validation as check
 from kernelstream.models._files import embed, rebuild
-from kernelstream.rows import copy_rows, count_rows, dense_rows, rows_matrix, stack_rows
+from kernelstream.rows import copy_rows, count_rows, dense_rows, plain_matrix, stack_rows
 
 Name = str | int
 
@@ -273,7 +273,7 @@ class Agent:
             rows = copy_rows(rows)  # the caller may go on using its arrays
             own = self._function(rows) if self.coupling.two_way else None
             self._batch = rows, targets, own
-        return Message(self.name, round, X=_matrix(rows))
+        return Message(self.name, round, X=plain_matrix(rows))
 
     def answer(self, message: Message) -> Message:
         """What this agent's function is at the samples of a request, at the round's start."""
@@ -292,7 +292,7 @@ class Agent:
         lesson = None
         if self.coupling.two_way and self._batch is not None:
             strength = self._strengths()[self.neighbours.index(message.sender)]
-            lesson = Lesson(_matrix(self._batch[0]), self._batch[2], float(strength))
+            lesson = Lesson(plain_matrix(self._batch[0]), self._batch[2], float(strength))
         values = self._function(rows)
         reply = Message(self.name, self.round, None, message.sender, values, lesson)
         self._given[message.sender] = reply
@@ -475,7 +475,7 @@ class Agent:
         kernel = self.model.kernel_
         largest = 0.0  # k(x, x) grows with |x| where it is not the same everywhere
         if not kernel.isotropic:
-            matrix = _matrix(rows)
+            matrix = plain_matrix(rows)
             largest = float(
                 (matrix.multiply(matrix) if rows.sparse else matrix**2).sum(axis=1).max()
             )
@@ -611,7 +611,3 @@ def _answer_size(answer: Message) -> int:
     """Bytes of an answer. A lesson's samples were counted when they were sent as a request."""
     lesson = 0 if answer.lesson is None else answer.lesson.values.nbytes + 8
     return int(answer.values.nbytes) + lesson
-
-
-def _matrix(rows: Rows) -> Any:
-    return rows_matrix(rows) if rows.sparse else rows.dense
