@@ -1,8 +1,10 @@
 """Learning in a network of agents."""
 
-from kernelstream.network._agent import Agent, Coupling, Message, RoundRecord
+from kernelstream.network._agent import Agent
+from kernelstream.network._coupling import Coupling
 from kernelstream.network._engine import Engine
 from kernelstream.network._local import LocalEngine
+from kernelstream.network._messages import Message, RoundRecord
 from kernelstream.network._networks import ConsensusNetwork, ProximityNetwork
 from kernelstream.network.ray_engine import RayEngine
 from kernelstream.network.sharding import fit_sharded

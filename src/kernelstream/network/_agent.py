@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream import storage
-from kernelstream.core.kernel import Rows, self_value
+from kernelstream.core.kernel import Rows
 from kernelstream.core.network import coupled_step
 from kernelstream.core.passes import DIVERGED
 from kernelstream.core.polk import PROBE_EVERY
@@ -23,127 +23,19 @@ from kernelstream.losses import make_loss
 from kernelstream.models import POLKClassifier, POLKRegressor
 from kernelstream.models import _validation as check
 from kernelstream.models._files import embed, rebuild
+from kernelstream.network._coupling import Coupling, explicit_step, pull_factor
+from kernelstream.network._messages import (
+    Lesson,
+    Message,
+    Name,
+    RoundRecord,
+    answer_size,
+    request_size,
+)
 from kernelstream.rows import copy_rows, count_rows, dense_rows, plain_matrix, stack_rows
-
-Name = str | int
 
 #: Parameters of POLK that a network decides: its rounds are the batches, its streams the order.
 DECIDED_BY_ROUNDS = ("batch_size", "max_bytes", "n_epochs", "shuffle")
-
-
-@dataclass(frozen=True)
-class Coupling:
-    """How an agent follows its neighbours.
-
-    Parameters
-    ----------
-    kind : {"consensus", "proximity"}
-        Penalty (17), or multipliers and tolerances (19)-(20).
-    penalty : float or dict of neighbour to float
-        c of (17), for ``consensus``.
-    tolerance : float or dict of neighbour to float
-        gamma_ij of (18), for ``proximity``.
-    dual_regularisation : float
-        delta of (20).
-    normalised : bool
-        Divide the pull by 1 + 2 eta pull k(x, x): f(x) moves less than half its way to what the
-        neighbours say, whatever the strength. Otherwise a penalty that could make neighbours
-        overshoot one another is refused, and a pull that comes to do so later (of a multiplier,
-        or with a kernel whose k(x, x) has no bound) is cut at half the way.
-    two_way : bool
-        Also learn at the neighbours' samples: the other half of the penalty's gradient, which
-        (17) leaves out.
-
-    Examples
-    --------
-    >>> from kernelstream.network import Coupling
-    >>> Coupling("consensus", penalty={"Ann": 0.1, "Bob": 1.0}).penalty["Bob"]
-    1.0
-    """
-
-    kind: str
-    penalty: float | Mapping[Name, float] = 0.0
-    tolerance: float | Mapping[Name, float] = 0.0
-    dual_regularisation: float = 0.0
-    normalised: bool = True
-    two_way: bool = False
-
-    def __post_init__(self) -> None:
-        delta = self.dual_regularisation
-        if not 0.0 <= delta < np.inf:
-            raise ValueError(f"dual_regularisation must be a finite number >= 0, got {delta}")
-        for what, given in (("penalty", self.penalty), ("tolerance", self.tolerance)):
-            numbers = list(given.values()) if isinstance(given, Mapping) else [given]
-            if not all(0.0 <= number < np.inf for number in numbers):
-                raise ValueError(f"every {what} must be a finite number >= 0, got {numbers}")
-
-    def check_step(self, eta0: float) -> None:
-        """Refuse steps with which (20) could make multipliers negative."""
-        if not self.dual_regularisation * eta0**2 < 1.0:
-            raise ValueError(
-                f"dual_regularisation * eta0**2 must be below 1 for multipliers to stay "
-                f"non-negative, got {self.dual_regularisation} * {eta0}**2"
-            )
-
-
-@dataclass(frozen=True)
-class Lesson:
-    """What an agent's function is at its own samples, and how strongly that ties the receiver.
-
-    The strength is c, or 2 mu_ji: the multiplier that, says the survey, must be sent.
-    """
-
-    X: Any  # (n, p)
-    values: NDArray[np.float64]  # (n, outputs)
-    strength: float
-
-
-@dataclass(frozen=True)
-class Message:
-    """What agents send one another.
-
-    A request carries ``X``, (n, p). Its answer carries ``values`` (n, outputs), what the answering
-    agent's function is there, and with ``two_way`` a lesson about the answering agent's samples.
-    """
-
-    sender: Name
-    round: int
-    X: Any = None
-    receiver: Name | None = None
-    values: Any = None
-    lesson: Lesson | None = None
-
-
-@dataclass
-class RoundRecord:
-    """What an agent tells of a round; numbers from before it learned, None where there are none."""
-
-    agent: Name
-    round: int
-    samples: int = 0
-    loss: float | None = None  # mean over its samples
-    error: float | None = None  # share of mistakes, or mean squared error
-    differences: dict[Name, float] = field(default_factory=dict)  # mean |f_i - f_j|^2 at them
-    violations: dict[Name, float] = field(default_factory=dict)  # difference - tolerance
-    multipliers: dict[Name, float] = field(default_factory=dict)  # mu_ij after the round
-    order: int = 0  # points after the round
-    messages: int = 0  # requests it sent, and answers that came
-    bytes: int = 0  # of the numbers in them
-
-    def copy(self) -> RoundRecord:
-        """The same record with dicts of its own."""
-        return replace(
-            self,
-            differences=dict(self.differences),
-            violations=dict(self.violations),
-            multipliers=dict(self.multipliers),
-        )
-
-    @property
-    def disagreement(self) -> float | None:
-        """Mean of the differences over the neighbours that answered."""
-        values = list(self.differences.values())
-        return sum(values) / len(values) if values else None
 
 
 class Agent:
@@ -227,25 +119,15 @@ class Agent:
         model = self.model
         most = np.iinfo(np.int32).max if model.max_points is None else model.max_points
         self._settings = model._settings(model._outputs, most)
-        kernel, coupling = model.kernel_, self.coupling
-        self._bounded = coupling.kind == "consensus" and kernel.isotropic
-        if self._bounded and not coupling.normalised:
-            # With two_way every edge pulls at both its agents' samples.
-            total = sum(self._penalties.tolist()) * (2.0 if coupling.two_way else 1.0)
-            own = self_value(kernel.program, 0.0)
-            pull, slope = model.eta0 * total * own, model.eta0 * _curvature(model) * own
-            # Two agents at one x, each `pull` of its way to the other: their difference is
-            # multiplied by 1 - 2 pull - slope - eta0 alpha, to be kept above -1. More neighbours
-            # are no worse: the eigenvalues of I - D^-1 A, which 2 bounds, take the place of 2.
-            spent = 2.0 * pull + slope + model.eta0 * model.alpha
-            if not spent < 2.0:
-                raise ValueError(
-                    f"agent {self.name!r}: eta0 * (2 * penalty * degree * k(x, x) + curvature of "
-                    f"the loss * k(x, x) + alpha) = {spent:.3g} is not below 2: neighbours would "
-                    "overshoot one another. Choose a smaller penalty or eta0, or "
-                    "coupling='normalised', which limits the pull of any penalty"
-                )
-        coupling.check_step(model.eta0)
+        spent = explicit_step(self.coupling, sum(self._penalties.tolist()), model)
+        if not spent < 2.0:
+            raise ValueError(
+                f"agent {self.name!r}: eta0 * (2 * penalty * degree * k(x, x) + curvature of "
+                f"the loss * k(x, x) + alpha) = {spent:.3g} is not below 2: neighbours would "
+                "overshoot one another. Choose a smaller penalty or eta0, or "
+                "coupling='normalised', which limits the pull of any penalty"
+            )
+        self.coupling.check_step(model.eta0)
 
     # ---- a round ----------------------------------------------------------------------
 
@@ -318,8 +200,8 @@ class Agent:
                 heard = self._heard(answers)
                 self._learn(record, heard)
                 record.messages = len(self.neighbours) + len(heard)
-                record.bytes = len(self.neighbours) * _size(self._batch[0])
-                record.bytes += sum(_answer_size(answer) for _, answer in heard)
+                record.bytes = len(self.neighbours) * request_size(self._batch[0])
+                record.bytes += sum(answer_size(answer) for _, answer in heard)
             record.order = self.model.model_order_
             if self.coupling.kind == "proximity":
                 multipliers = self.multipliers.tolist()
@@ -418,7 +300,7 @@ class Agent:
             pulls.append(np.full(len(lesson.values), strength))
             centres.append(strength * lesson.values)
         eta = float(step_size(*self._settings[3:6], model._state.status[0]["steps"]))
-        limit = self._limit(eta * total, unit, rows)
+        limit = pull_factor(self.coupling, model.kernel_, eta * total, unit, rows)
         f, losses = self._step(
             rows, targets, np.concatenate(pulls) * limit, np.concatenate(centres) * limit
         )
@@ -462,29 +344,6 @@ class Agent:
         if state.capacity > 4 * needed:
             model._state = resize(state, spread(2 * needed, needed))
         return f[:, : model._outputs], losses
-
-    def _limit(self, pull: float, unit: float, rows: Rows) -> float:
-        """The factor of the pull of all neighbours together, which is ``eta pull`` in such units.
-
-        It is a gradient step on a quadratic of curvature at most pull k(x, x): f moves that share
-        of its way to the neighbours' values. They move towards f in the same round, so a share
-        beyond 1/2 would overshoot; half leaves the loss a step of its own.
-        """
-        if pull == 0.0:
-            return unit
-        kernel = self.model.kernel_
-        largest = 0.0  # k(x, x) grows with |x| where it is not the same everywhere
-        if not kernel.isotropic:
-            matrix = plain_matrix(rows)
-            largest = float(
-                (matrix.multiply(matrix) if rows.sparse else matrix**2).sum(axis=1).max()
-            )
-        rate = pull * self_value(kernel.program, largest)
-        if self.coupling.normalised:
-            return float(1.0 / (1.0 / unit + 2.0 * rate))  # unit / (1 + 2 unit rate)
-        if self._bounded:
-            return unit  # _prepare has refused what overshoots
-        return float(1.0 / max(1.0 / unit, 2.0 * rate))
 
     def _strengths(self) -> NDArray[np.float64]:
         """What multiplies f_i - f_j: c of (17), or 2 mu_ij of (19), where h' = 2 (f_i - f_j)."""
@@ -583,31 +442,3 @@ class Agent:
     def fingerprint(self) -> str:
         """SHA-256 of :meth:`state`."""
         return hashlib.sha256(storage.dumps("Agent", *self.state())).hexdigest()
-
-
-def _curvature(model: Any) -> float:
-    """A bound on the second derivative of the loss in f, apart from kinks."""
-    loss = make_loss(model.loss)
-    curvature = {
-        "squared_error": 1.0,
-        "huber": 1.0,
-        "squared_hinge": 2.0,
-        "smooth_hinge": 1.0 / (loss.number or 1.0),
-        "log_loss": 0.25,
-        "margin_log_loss": 0.25,
-    }.get(loss.name, 0.0)
-    # With several outputs the margin is a difference of two of them.
-    return 2.0 * curvature if model._outputs > 1 else curvature
-
-
-def _size(rows: Rows) -> int:
-    """Bytes of samples on their way: dense numbers, or the three arrays of a CSR matrix."""
-    if rows.sparse:
-        return int(rows.data.nbytes + rows.indices.nbytes + rows.indptr.nbytes)
-    return int(rows.dense.nbytes)
-
-
-def _answer_size(answer: Message) -> int:
-    """Bytes of an answer. A lesson's samples were counted when they were sent as a request."""
-    lesson = 0 if answer.lesson is None else answer.lesson.values.nbytes + 8
-    return int(answer.values.nbytes) + lesson

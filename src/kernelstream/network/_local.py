@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelstream.network._agent import Agent, Name, RoundRecord
+from kernelstream.network._agent import Agent
+from kernelstream.network._messages import Name, RoundRecord
 
 
 class LocalEngine:

@@ -20,9 +20,11 @@ from kernelstream.losses import Loss, make_loss
 from kernelstream.models import _validation as check
 from kernelstream.models._files import Saved
 from kernelstream.models.polk import POLKClassifier, POLKRegressor
-from kernelstream.network._agent import DECIDED_BY_ROUNDS, Agent, Coupling, Name
+from kernelstream.network._agent import DECIDED_BY_ROUNDS, Agent
+from kernelstream.network._coupling import Coupling
 from kernelstream.network._engine import Engine
 from kernelstream.network._local import LocalEngine
+from kernelstream.network._messages import Name
 from kernelstream.network._trace import NetworkTrace
 
 #: POLK's parameters that agents may have.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelstream.network._agent import Name, RoundRecord
+from kernelstream.network._messages import Name, RoundRecord
 
 #: Rows kept: at twice as many, neighbouring rows become one.
 MOST_ROWS = 1000

@@ -11,8 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import nnls
 
-from kernelstream.network._agent import Agent, Coupling, Name
+from kernelstream.network._agent import Agent
+from kernelstream.network._coupling import Coupling
 from kernelstream.network._local import LocalEngine
+from kernelstream.network._messages import Name
 from kernelstream.network._networks import _import_networkx
 
 _BYTES = 8  # of a number

@@ -22,7 +22,8 @@ from threadpoolctl import (  # type: ignore[import-untyped]
 )
 
 from kernelstream import storage
-from kernelstream.network._agent import Agent, Message, Name, RoundRecord
+from kernelstream.network._agent import Agent
+from kernelstream.network._messages import Message, Name, RoundRecord
 from kernelstream.network._ray_session import current_session, ray_session
 
 #: What marks the files of agents.

@@ -1,0 +1,139 @@
+"""How an agent follows its neighbours, and how far it may.
+
+Equation numbers are those of the survey of online learning with kernels, Section III.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernelstream.core.kernel import Rows, self_value
+from kernelstream.kernels import Kernel
+from kernelstream.losses import make_loss
+from kernelstream.network._messages import Name
+from kernelstream.rows import plain_matrix
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """How an agent follows its neighbours.
+
+    Parameters
+    ----------
+    kind : {"consensus", "proximity"}
+        Penalty (17), or multipliers and tolerances (19)-(20).
+    penalty : float or dict of neighbour to float
+        c of (17), for ``consensus``.
+    tolerance : float or dict of neighbour to float
+        gamma_ij of (18), for ``proximity``.
+    dual_regularisation : float
+        delta of (20).
+    normalised : bool
+        Divide the pull by 1 + 2 eta pull k(x, x): f(x) moves less than half its way to what the
+        neighbours say, whatever the strength. Otherwise a penalty that could make neighbours
+        overshoot one another is refused, and a pull that comes to do so later (of a multiplier,
+        or with a kernel whose k(x, x) has no bound) is cut at half the way.
+    two_way : bool
+        Also learn at the neighbours' samples: the other half of the penalty's gradient, which
+        (17) leaves out.
+
+    Examples
+    --------
+    >>> from kernelstream.network import Coupling
+    >>> Coupling("consensus", penalty={"Ann": 0.1, "Bob": 1.0}).penalty["Bob"]
+    1.0
+    """
+
+    kind: str
+    penalty: float | Mapping[Name, float] = 0.0
+    tolerance: float | Mapping[Name, float] = 0.0
+    dual_regularisation: float = 0.0
+    normalised: bool = True
+    two_way: bool = False
+
+    def __post_init__(self) -> None:
+        delta = self.dual_regularisation
+        if not 0.0 <= delta < np.inf:
+            raise ValueError(f"dual_regularisation must be a finite number >= 0, got {delta}")
+        for what, given in (("penalty", self.penalty), ("tolerance", self.tolerance)):
+            numbers = list(given.values()) if isinstance(given, Mapping) else [given]
+            if not all(0.0 <= number < np.inf for number in numbers):
+                raise ValueError(f"every {what} must be a finite number >= 0, got {numbers}")
+
+    def check_step(self, eta0: float) -> None:
+        """Refuse steps with which (20) could make multipliers negative."""
+        if not self.dual_regularisation * eta0**2 < 1.0:
+            raise ValueError(
+                f"dual_regularisation * eta0**2 must be below 1 for multipliers to stay "
+                f"non-negative, got {self.dual_regularisation} * {eta0}**2"
+            )
+
+
+def explicit_step(coupling: Coupling, penalty: float, model: Any) -> float:
+    """What two neighbours that learn at one x may lose of their difference, in parts of it.
+
+    From 2 on they would overshoot one another further and further. 0 where every step has a
+    limit of its own, see :func:`pull_factor`.
+
+    Parameters
+    ----------
+    coupling : Coupling
+    penalty : float
+        Sum of the penalties of all neighbours.
+    model : POLKClassifier or POLKRegressor
+    """
+    if coupling.normalised or not _bounded(coupling, model.kernel_):
+        return 0.0
+    # With two_way every edge pulls at both its agents' samples.
+    total = penalty * (2.0 if coupling.two_way else 1.0)
+    own = self_value(model.kernel_.program, 0.0)
+    pull, slope = model.eta0 * total * own, model.eta0 * _curvature(model) * own
+    # Each agent goes `pull` of its way to the other: their difference is multiplied by
+    # 1 - 2 pull - slope - eta0 alpha, to be kept above -1. More neighbours are no worse: the
+    # eigenvalues of I - D^-1 A, which 2 bounds, take the place of 2.
+    return float(2.0 * pull + slope + model.eta0 * model.alpha)
+
+
+def pull_factor(coupling: Coupling, kernel: Kernel, pull: float, unit: float, rows: Rows) -> float:
+    """The factor of the pull of all neighbours together, which is ``eta pull`` in such units.
+
+    It is a gradient step on a quadratic of curvature at most pull k(x, x): f moves that share
+    of its way to the neighbours' values. They move towards f in the same round, so a share
+    beyond 1/2 would overshoot; half leaves the loss a step of its own.
+    """
+    if pull == 0.0:
+        return unit
+    largest = 0.0  # k(x, x) grows with |x| where it is not the same everywhere
+    if not kernel.isotropic:
+        matrix = plain_matrix(rows)
+        largest = float((matrix.multiply(matrix) if rows.sparse else matrix**2).sum(axis=1).max())
+    rate = pull * self_value(kernel.program, largest)
+    if coupling.normalised:
+        return float(1.0 / (1.0 / unit + 2.0 * rate))  # unit / (1 + 2 unit rate)
+    if _bounded(coupling, kernel):
+        return unit  # what overshoots was refused, see explicit_step
+    return float(1.0 / max(1.0 / unit, 2.0 * rate))
+
+
+def _bounded(coupling: Coupling, kernel: Kernel) -> bool:
+    """Whether the pull is known before the first sample."""
+    return coupling.kind == "consensus" and kernel.isotropic
+
+
+def _curvature(model: Any) -> float:
+    """A bound on the second derivative of the loss in f, apart from kinks."""
+    loss = make_loss(model.loss)
+    curvature = {
+        "squared_error": 1.0,
+        "huber": 1.0,
+        "squared_hinge": 2.0,
+        "smooth_hinge": 1.0 / (loss.number or 1.0),
+        "log_loss": 0.25,
+        "margin_log_loss": 0.25,
+    }.get(loss.name, 0.0)
+    # With several outputs the margin is a difference of two of them.
+    return 2.0 * curvature if model._outputs > 1 else curvature
