@@ -17,7 +17,7 @@ import pytest
 from kernelstream import POLKClassifier, fit_sharded, make_multidist, storage
 from kernelstream.errors import DivergenceError
 from kernelstream.network import Agent, ConsensusNetwork, Coupling, LocalEngine, _ray_session
-from kernelstream.network._networks import make_engine
+from kernelstream.network._engine import make_engine
 from kernelstream.network._ray_session import ray_session
 from kernelstream.network.ray_engine import RayEngine, _Host, _Refused, _restore
 

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream.network._agent import Agent
+from kernelstream.network._local import LocalEngine
 from kernelstream.network._messages import Name, RoundRecord
+from kernelstream.network.ray_engine import RayEngine
 
 
 class Engine(Protocol):
@@ -45,3 +47,14 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Let go of the agents."""
+
+
+def make_engine(engine: str | Engine) -> Engine:
+    """The engine that the parameter names."""
+    if engine == "local":
+        return LocalEngine()
+    if engine == "ray":
+        return RayEngine()
+    if isinstance(engine, str):
+        raise ValueError(f"engine must be 'local', 'ray' or an Engine, got {engine!r}")
+    return engine

@@ -13,9 +13,9 @@ from scipy.optimize import nnls
 
 from kernelstream.network._agent import Agent
 from kernelstream.network._coupling import Coupling
+from kernelstream.network._graph import import_networkx
 from kernelstream.network._local import LocalEngine
 from kernelstream.network._messages import Name
-from kernelstream.network._networks import _import_networkx
 
 _BYTES = 8  # of a number
 
@@ -166,7 +166,7 @@ def simulate(size: NetworkSize, rounds: int = 5, repeats: int = 3, seed: int = 0
     >>> measured.messages == size.messages, measured.bytes == size.bytes
     (True, True)
     """
-    graph = _import_networkx().random_regular_graph(int(size.degree), size.agents, seed=seed)
+    graph = import_networkx().random_regular_graph(int(size.degree), size.agents, seed=seed)
     random = np.random.default_rng(seed)
     agents = _full_agents(size, {name: list(graph[name]) for name in graph}, random)
     engine = LocalEngine()
