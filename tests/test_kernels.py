@@ -21,9 +21,11 @@ from kernelstream.kernels import (
     Product,
     Scaled,
     Sum,
+    first_gamma,
     kernel_from_config,
     make_kernel,
 )
+from kernelstream.rows import as_rows
 
 X = np.random.default_rng(0).normal(size=(7, 3))
 Y = np.random.default_rng(1).normal(size=(5, 3))
@@ -139,3 +141,16 @@ def test_bad_samples_are_refused(bad):
         Gaussian(1.0)(X, Y[:, :2])
     with pytest.raises(ValueError, match="one row per sample"):
         Gaussian(1.0)(X[0])
+
+
+def test_gamma_of_scale_is_that_of_all_samples_together_wherever_they_lie():
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    X[X < 0.0] = 0.0
+    expected = 1.0 / (4 * X.var())
+    parts = [as_rows(part) for part in (X[:7], csr_array(X[7:20]), X[20:])]
+    assert first_gamma("scale", *parts) == pytest.approx(expected, rel=1e-14)
+    shifted = [as_rows(part + 1e8) for part in (X[:20], X[20:])]
+    assert first_gamma("scale", *shifted) == pytest.approx(expected, rel=1e-6)
+    assert first_gamma("auto", *parts) == 0.25
+    assert first_gamma(3, *parts) == 3.0
+    assert first_gamma("scale", as_rows(np.ones((5, 2)))) == 1.0  # nothing varies

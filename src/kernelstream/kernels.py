@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernelstream.core import kernel as core
+from kernelstream.core.kernel import Rows
 from kernelstream.rows import as_finite_rows, count_rows
 
 #: Sums, products and scalings nested deeper than this are refused (a hostile file, a loop).
@@ -277,6 +278,26 @@ def make_kernel(kernel: str | Kernel, gamma: float, degree: int, coef0: float) -
     if isinstance(kernel, Kernel):
         return kernel
     return KERNEL_NAMES[kernel](float(gamma), int(degree), float(coef0))
+
+
+def first_gamma(gamma: float | str, *samples: Rows) -> float:
+    """The number behind ``gamma``: "scale" and "auto" as scikit-learn means them.
+
+    "scale" is 1 / (features * variance of all entries); the variance is taken about the mean, since
+    a difference of squares would cancel far from the origin.
+    """
+    features = samples[0].dense.shape[1]
+    if gamma == "auto":
+        return 1.0 / features
+    if gamma != "scale":
+        return float(gamma)
+    stored = [rows.data if rows.sparse else rows.dense for rows in samples]
+    count = features * sum(count_rows(rows) for rows in samples)
+    zeros = count - sum(values.size for values in stored)
+    mean = sum(values.sum() for values in stored) / count
+    squares = sum(((values - mean) ** 2).sum() for values in stored) + zeros * mean**2
+    variance = float(squares / count)
+    return 1.0 / (features * variance) if variance > 1e-100 else 1.0
 
 
 def kernel_from_config(config: Any, depth: int = 0) -> Kernel:

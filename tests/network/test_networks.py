@@ -563,8 +563,10 @@ def test_arguments_that_cannot_be():
             network.partial_fit_round(streams)
     with pytest.raises(ValueError, match="batch must be a whole number"):
         network.run((X, y), batch=0)
-    with pytest.raises(ValueError, match="60 rows, y has 59"):
+    with pytest.raises(ValueError, match="agent 0: X has 60 rows, y has 59"):
         network.run([(X, y[:-1])] * 4)
+    with pytest.raises(ValueError, match=r"^the stream: X has 60 rows, y has 59"):
+        network.run((X, y[:-1]))
     with pytest.raises(RuntimeError, match="learned nothing yet"):
         network.agents_  # noqa: B018
     network.run((X, y))

@@ -15,7 +15,7 @@ from kernelstream.core import feature_state
 from kernelstream.core import features as core
 from kernelstream.core.kernel import Rows
 from kernelstream.expansion import KernelExpansion, expand
-from kernelstream.kernels import KERNEL_NAMES, Kernel, make_kernel
+from kernelstream.kernels import KERNEL_NAMES, Kernel, first_gamma, make_kernel
 from kernelstream.models._base import KernelEstimator
 from kernelstream.rows import plain_matrix, slice_rows
 
@@ -183,7 +183,7 @@ class FeatureLearner(KernelEstimator):
         return parameters
 
     def _make_kernel(self, rows: Rows) -> Kernel:
-        return make_kernel(self.kernel, self._first_gamma(rows), self.degree, self.coef0)
+        return make_kernel(self.kernel, first_gamma(self.gamma, rows), self.degree, self.coef0)
 
     @property
     def _budget(self) -> int | None:

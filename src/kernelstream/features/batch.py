@@ -19,6 +19,7 @@ from kernelstream.core.kernel import Rows
 from kernelstream.kernels import (
     KERNEL_NAMES,
     Kernel,
+    first_gamma,
     kernel_from_config,
     kernel_matrix,
     make_kernel,
@@ -160,7 +161,7 @@ class KernelFeatures(
         """Learn the subspace; ``y`` is not used."""
         self._validate_params()
         rows = check.check_rows(self, X, new=True)
-        kernel = make_kernel(self.kernel, self._first_gamma(rows), self.degree, self.coef0)
+        kernel = make_kernel(self.kernel, first_gamma(self.gamma, rows), self.degree, self.coef0)
         check.check_kernel_range(kernel, rows)
         factor = self._first_factor(count_rows(rows))
         with as_before_on_error(self):
@@ -170,13 +171,6 @@ class KernelFeatures(
             self._alternate(rows, factor)
             self._prepare()
         return self
-
-    def _first_gamma(self, rows: Rows) -> float:
-        features = rows.dense.shape[1]
-        if self.gamma == "scale":
-            variance = float((rows_matrix(rows).toarray() if rows.sparse else rows.dense).var())
-            return 1.0 / (features * variance) if variance > 1e-100 else 1.0
-        return 1.0 / features if self.gamma == "auto" else float(self.gamma)
 
     def _first_factor(self, samples: int) -> NDArray[np.float64]:
         shape = samples, self.n_components

@@ -38,7 +38,6 @@ from kernelstream.models import _validation as check
 from kernelstream.models._files import SavedModel
 from kernelstream.rows import (
     copy_rows,
-    count_rows,
     dense_rows,
     slice_rows,
     stack_rows,
@@ -195,17 +194,6 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
 
     def _resize(self, capacity: int) -> None:
         self._state = resize(self._state, capacity)
-
-    def _first_gamma(self, rows: Rows) -> float:
-        features = rows.dense.shape[1]
-        if self.gamma == "scale":
-            values = rows.data if rows.sparse else rows.dense
-            count = count_rows(rows) * features
-            mean = values.sum() / count
-            zeros = count - values.size
-            variance = float((((values - mean) ** 2).sum() + zeros * mean**2) / count)
-            return 1.0 / (features * variance) if variance > 1e-100 else 1.0
-        return 1.0 / features if self.gamma == "auto" else float(self.gamma)
 
     def _capacity_limit(self, features: int, outputs: int | None = None) -> int:
         """Points that may ever be held, those of an unfinished step included."""

@@ -22,7 +22,7 @@ from kernelstream.core.avm import single_pass
 from kernelstream.core.kernel import Rows
 from kernelstream.core.state import resize
 from kernelstream.errors import CapWarning
-from kernelstream.kernels import KERNEL_NAMES, Kernel, make_kernel
+from kernelstream.kernels import KERNEL_NAMES, Kernel, first_gamma, make_kernel
 from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, Loss, make_loss
 from kernelstream.models._base import KernelEstimator
 from kernelstream.models._classifier import KernelClassifier
@@ -155,7 +155,7 @@ class _AVM(KernelEstimator):
             raise ValueError("coverage holds no cells yet: call its fit, or name only its shape")
 
     def _make_kernel(self, rows: Rows) -> Kernel:
-        return make_kernel(self.kernel, self._first_gamma(rows), 3, 1.0)
+        return make_kernel(self.kernel, first_gamma(self.gamma, rows), 3, 1.0)
 
     def _start(self, X: Any, rows: Rows) -> None:
         super()._start(X, rows)

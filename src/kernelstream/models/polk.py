@@ -13,7 +13,7 @@ from kernelstream.compression import komp
 from kernelstream.core.kernel import Rows
 from kernelstream.core.komp import BLOCK, GREEDY, RANDOM, prune_block
 from kernelstream.core.polk import batch_pass, single_pass
-from kernelstream.kernels import KERNEL_NAMES, Kernel, make_kernel
+from kernelstream.kernels import KERNEL_NAMES, Kernel, first_gamma, make_kernel
 from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, Loss, make_loss
 from kernelstream.models._base import KernelEstimator
 from kernelstream.models._classifier import KernelClassifier
@@ -161,7 +161,7 @@ class _POLK(KernelEstimator):
         )  # fmt: skip
 
     def _make_kernel(self, rows: Rows) -> Kernel:
-        return make_kernel(self.kernel, self._first_gamma(rows), self.degree, self.coef0)
+        return make_kernel(self.kernel, first_gamma(self.gamma, rows), self.degree, self.coef0)
 
     def _drop_points(self, most: int) -> None:
         prune_block(self._state, self._outputs, 0.0, 0.0, most, GREEDY, BLOCK)

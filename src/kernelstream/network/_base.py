@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from kernelstream import storage
 from kernelstream._version import __version__
+from kernelstream.kernels import first_gamma
 from kernelstream.losses import Loss, make_loss
 from kernelstream.models._files import Saved
 from kernelstream.models.polk import POLKClassifier, POLKRegressor
@@ -29,10 +30,10 @@ from kernelstream.network._samples import (
     by_name,
     deal,
     distinct_labels,
-    gamma_scale,
     in_pieces,
 )
 from kernelstream.network._trace import NetworkTrace
+from kernelstream.rows import as_rows
 
 #: POLK's parameters that agents may have.
 SETTINGS = tuple(
@@ -193,7 +194,7 @@ class _Network(Saved):
         """
         self._check_open()
         given = {
-            name: as_pair(name, batch)
+            name: as_pair(f"agent {name!r}", batch)
             for name, batch in by_name(batches, self._names, "batches").items()
             if batch is not None
         }
@@ -245,7 +246,9 @@ class _Network(Saved):
             streams = deal(streams, self._names)
         chosen = by_name(streams, self._names, "streams")
         whole = {
-            name: as_pair(name, s) for name, s in chosen.items() if isinstance(s, tuple | list)
+            name: as_pair(f"agent {name!r}", stream)
+            for name, stream in chosen.items()
+            if isinstance(stream, tuple | list)
         }
         parts: dict[Name, Iterator[Any]] = {
             name: in_pieces(*whole[name], int(batch)) if name in whole else iter(stream)
@@ -292,7 +295,7 @@ class _Network(Saved):
                 )
         settings = self._settings
         if any(chosen.get("gamma") == "scale" for chosen in settings.values()):
-            gamma = gamma_scale([X for X, _ in batches.values()], features)
+            gamma = first_gamma("scale", *(as_rows(X) for X, _ in batches.values()))
             settings = {
                 name: {**chosen, "gamma": gamma} if chosen.get("gamma") == "scale" else chosen
                 for name, chosen in settings.items()

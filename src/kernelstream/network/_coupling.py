@@ -125,7 +125,10 @@ def _bounded(coupling: Coupling, kernel: Kernel) -> bool:
 
 
 def _curvature(model: Any) -> float:
-    """A bound on the second derivative of the loss in f, apart from kinks."""
+    """A bound on the second derivative of the loss in f, apart from kinks.
+
+    A loss that is not named here is piecewise linear.
+    """
     loss = make_loss(model.loss)
     curvature = {
         "squared_error": 1.0,

@@ -41,24 +41,24 @@ def deal(stream: tuple[Any, Any], names: Sequence[Name]) -> dict[Name, tuple[Any
     return {name: (X[i::number], y[i::number]) for i, name in enumerate(names)}
 
 
-def as_pair(name: Any, batch: Any) -> tuple[Any, Any]:
-    """(X, y) of an agent, X a matrix, or an error that names the agent."""
+def as_pair(owner: str, batch: Any) -> tuple[Any, Any]:
+    """(X, y), X a matrix and as long as y, or an error that names whose they are."""
     if not isinstance(batch, tuple | list) or len(batch) != 2:
-        raise ValueError(f"agent {name!r}: expected (X, y), got a {type(batch).__name__}")
+        raise ValueError(f"{owner}: expected (X, y), got a {type(batch).__name__}")
     X, y = batch
     X = X.tocsr() if issparse(X) else np.asarray(X)
     if X.ndim != 2:
-        raise ValueError(f"agent {name!r}: X must be 2-D, got shape {X.shape}")
+        raise ValueError(f"{owner}: X must be 2-D, got shape {X.shape}")
     if not np.ndim(y):
-        raise ValueError(f"agent {name!r}: y must have an entry per sample, got {y!r}")
+        raise ValueError(f"{owner}: y must have an entry per sample, got {y!r}")
+    if X.shape[0] != len(y):
+        raise ValueError(f"{owner}: X has {X.shape[0]} rows, y has {len(y)}")
     return X, y
 
 
 def in_pieces(X: Any, y: Any, batch: int) -> Iterator[tuple[Any, Any]]:
     """(X, y) by ``batch`` samples."""
     y = np.asarray(y)
-    if X.shape[0] != len(y):
-        raise ValueError(f"X has {X.shape[0]} rows, y has {len(y)}")
     for first in range(0, len(y), batch):
         yield X[first : first + batch], y[first : first + batch]
 
@@ -73,12 +73,3 @@ def all_labels(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     if len({part.dtype.kind == "U" for part in parts}) > 1:
         raise ValueError("some agents have texts as labels, others numbers")
     return np.unique(np.concatenate(parts))
-
-
-def gamma_scale(samples: list[Any], features: int) -> float:
-    """1 / (features * variance) of all entries, as scikit-learn's ``gamma="scale"``."""
-    count = sum(X.shape[0] for X in samples) * features
-    total = sum(float(X.sum()) for X in samples)
-    squares = sum(float((X.multiply(X) if issparse(X) else np.square(X)).sum()) for X in samples)
-    variance = squares / count - (total / count) ** 2
-    return 1.0 / (features * variance) if variance > 1e-100 else 1.0
