@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from kernelstream.cli.errors import UserError, check_outputs
+from kernelstream.cli.options import FORMAT
 from kernelstream.preparation import kind_of
 from kernelstream.streams import (
     list_datasets,
@@ -101,7 +102,7 @@ def convert(
     target: Annotated[
         str, typer.Option(help="The target column; .npz and .libsvm need to know it.")
     ] = "target",
-    format: Annotated[Optional[str], typer.Option(help="The source's format.")] = None,
+    format: Annotated[Optional[str], typer.Option(help=FORMAT)] = None,
 ) -> None:
     """Write a stream in another format.
 

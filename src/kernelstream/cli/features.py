@@ -24,10 +24,12 @@ from scipy.sparse import csr_array, issparse, vstack
 from sklearn.base import clone
 
 from kernelstream._version import __version__
+from kernelstream.cli import options
 from kernelstream.cli.data import write_table
 from kernelstream.cli.display import size, sparkline
 from kernelstream.cli.errors import UserError, check_outputs, print_json
 from kernelstream.cli.methods import option, value_of
+from kernelstream.cli.options import ROWS, RUN
 from kernelstream.cli.running import (
     Stop,
     StopWaitingError,
@@ -58,16 +60,12 @@ _DEFAULTS = {
 _SECONDS = 0.5  # between two drawings
 
 _FEATURES = "The features (in brackets what is taken where nothing is given)"
-_RUN = "The run"
-_ROWS = "How rows are read and prepared"
 
 
 def features(
-    file: Annotated[
-        str, typer.Argument(help="CSV, TSV, LIBSVM, Parquet, Arrow or .npz; - is standard input.")
-    ],
+    file: options.File,
     out: Annotated[
-        str, typer.Option(help="The features: a .parquet, .csv or .tsv file.", rich_help_panel=_RUN)
+        str, typer.Option(help="The features: a .parquet, .csv or .tsv file.", rich_help_panel=RUN)
     ],
     n_components: Annotated[
         Optional[int],
@@ -151,72 +149,43 @@ def features(
         Optional[Path],
         typer.Option(
             help="Learn nothing: the features of these rows by what --save wrote.",
-            rich_help_panel=_RUN,
+            rich_help_panel=RUN,
         ),
     ] = None,
     save: Annotated[
         Optional[Path],
         typer.Option(
-            help="Where to write the extractor with its preparation.", rich_help_panel=_RUN
+            help="Where to write the extractor with its preparation.", rich_help_panel=RUN
         ),
     ] = None,
-    report: Annotated[
-        Optional[Path],
-        typer.Option(help="Where to write the report, one HTML file.", rich_help_panel=_RUN),
-    ] = None,
+    report: options.Report = None,
     target: Annotated[
         Optional[str],
-        typer.Option(help="A column that is no input, but kept.", rich_help_panel=_ROWS),
+        typer.Option(help="A column that is no input, but kept.", rich_help_panel=ROWS),
     ] = None,
     drop: Annotated[
-        Optional[list[str]],
-        typer.Option(help="A column to leave out; may be repeated.", rich_help_panel=_ROWS),
+        Optional[list[str]], typer.Option(help=options.DROP, rich_help_panel=ROWS)
     ] = None,
     column: Annotated[
         Optional[list[str]],
-        typer.Option(
-            help="What a column is, where its first rows would suggest something else: "
-            "NAME=number, NAME=text or NAME=date; may be repeated.",
-            rich_help_panel=_ROWS,
-            metavar="NAME=KIND",
-        ),
+        typer.Option(help=options.COLUMN, rich_help_panel=ROWS, metavar="NAME=KIND"),
     ] = None,
     on_bad: Annotated[
-        str, typer.Option(help="Rows that do not fit: raise or skip.", rich_help_panel=_ROWS)
+        str, typer.Option(help=options.RAISE_OR_SKIP, rich_help_panel=ROWS)
     ] = "raise",
     warm_up: Annotated[
         int,
-        typer.Option(
-            min=1, help="Rows after which standardising is frozen.", rich_help_panel=_ROWS
-        ),
+        typer.Option(min=1, help="Rows after which standardising is frozen.", rich_help_panel=ROWS),
     ] = 1000,
-    buckets: Annotated[
-        int, typer.Option(min=1, help="Hashed inputs for text columns.", rich_help_panel=_ROWS)
-    ] = 256,
-    standardise: Annotated[
-        bool, typer.Option(help="Standardise numbers.", rich_help_panel=_ROWS)
-    ] = True,
-    format: Annotated[
-        Optional[str],
-        typer.Option(help="The file's format, if its name does not say.", rich_help_panel=_ROWS),
-    ] = None,
-    delimiter: Annotated[
-        Optional[str], typer.Option(help="Between fields of text.", rich_help_panel=_ROWS)
-    ] = None,
-    header: Annotated[
-        bool, typer.Option(help="The first line names the columns.", rich_help_panel=_ROWS)
-    ] = True,
-    n_features: Annotated[
-        Optional[int],
-        typer.Option(
-            min=1, help="Width of LIBSVM rows from standard input.", rich_help_panel=_ROWS
-        ),
-    ] = None,
-    batch_rows: Annotated[
-        int, typer.Option(min=1, help="Rows read at a time.", rich_help_panel=_ROWS)
-    ] = 8192,
-    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No live display.")] = False,
+    buckets: options.Buckets = 256,
+    standardise: options.Standardise = True,
+    format: options.Format = None,
+    delimiter: options.Delimiter = None,
+    header: options.Header = True,
+    n_features: options.Width = None,
+    batch_rows: options.BatchRows = 8192,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Learn features from a stream and write them, row by row, in memory that never grows.
 

@@ -17,6 +17,7 @@ from rich.table import Table
 
 from kernelstream import storage
 from kernelstream.cli.errors import UserError, check_outputs, print_json
+from kernelstream.cli.options import DELIMITER, FORMAT, HEADER, RAISE_OR_SKIP, AsJson
 from kernelstream.evaluation.metrics import ClassMetrics, NumberMetrics, check_names
 from kernelstream.evaluation.prequential import DEFAULT_METRICS
 from kernelstream.pipeline import StreamModel
@@ -26,10 +27,10 @@ from kernelstream.streams.batch import Source
 
 ModelFile = Annotated[Path, typer.Argument(help="A model written by learn, merge or compress.")]
 DataFile = Annotated[str, typer.Argument(help="Raw rows as learned from; - is standard input.")]
-OnBad = Annotated[str, typer.Option(help="Rows that do not fit: raise or skip.")]
-Format = Annotated[Optional[str], typer.Option(help="The file's format, if its name is silent.")]
-Delimiter = Annotated[Optional[str], typer.Option(help="Between fields of text.")]
-Header = Annotated[bool, typer.Option(help="The first line names the columns.")]
+OnBad = Annotated[str, typer.Option(help=RAISE_OR_SKIP)]
+Format = Annotated[Optional[str], typer.Option(help=FORMAT)]
+Delimiter = Annotated[Optional[str], typer.Option(help=DELIMITER)]
+Header = Annotated[bool, typer.Option(help=HEADER)]
 
 
 def predict(
@@ -73,7 +74,7 @@ def evaluate(
     format: Format = None,
     delimiter: Delimiter = None,
     header: Header = True,
-    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Measure a trained model on labelled rows, without learning from them."""
     learned = load_stream_model(model)
