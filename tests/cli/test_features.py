@@ -65,6 +65,17 @@ def test_every_option_reaches_the_extractor(tool, rows, tmp_path):
     assert {name: given[name] for name in expected} == expected
 
 
+@pytest.mark.parametrize(
+    ("steps", "solver", "basis"),
+    [("tracking", "parametric", "printed"), ("inverse", "nonparametric", "orthonormal")],
+)
+def test_solver_and_basis_follow_the_steps(tool, rows, tmp_path, steps, solver, basis):
+    given = () if steps == "tracking" else ("--step-size", steps)  # what is taken by default
+    tool(*FEATURES, *given, "--out", "a.csv")
+    tool(*FEATURES, "--step-size", steps, "--solver", solver, "--basis", basis, "--out", "b.csv")
+    assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()
+
+
 def test_defaults_keep_the_memory_bounded(tool, rows, tmp_path):
     result = json.loads(tool(*FEATURES, "--out", "z.parquet", "--json").out)
     assert result["samples"] == 400

@@ -53,10 +53,7 @@ _SAMPLE_ROWS = 500
 #: Fit errors of a kernel with k(x, x) = 1 beyond which features say little of a row.
 _UNKNOWN = 0.8
 #: Where nothing else is given: a stream may change at any time.
-_DEFAULTS = {
-    "n_components": 10, "solver": "parametric", "step_size": "tracking", "basis": "printed",
-    "random_state": 0,
-}  # fmt: skip
+_DEFAULTS = {"n_components": 10, "step_size": "tracking", "random_state": 0}
 _SECONDS = 0.5  # between two drawings
 
 _FEATURES = "The features (in brackets what is taken where nothing is given)"
@@ -99,7 +96,8 @@ def features(
     solver: Annotated[
         Optional[str],
         typer.Option(
-            help="parametric, or nonparametric for a stream that does not change \\[parametric].",
+            help="parametric, or nonparametric for a stream that does not change "
+            "\\[parametric with the tracking steps, else nonparametric].",
             rich_help_panel=_FEATURES,
         ),
     ] = None,
@@ -133,7 +131,10 @@ def features(
     ] = None,
     basis: Annotated[
         Optional[str],
-        typer.Option(help="printed or orthonormal \\[printed].", rich_help_panel=_FEATURES),
+        typer.Option(
+            help="printed or orthonormal \\[printed with the tracking steps, else orthonormal].",
+            rich_help_panel=_FEATURES,
+        ),
     ] = None,
     align: Annotated[
         bool,
