@@ -106,11 +106,36 @@ MISTAKES = {
     "metric of the other task": (None, (*LEARN, "--metrics", "rmse"), "rmse"),
     "metric without probabilities": (None, (*LEARN, "--metrics", "log_loss"), "loss='log_loss'"),
     "unknown method": (None, (*LEARN, "--model", "forest"), "use one of: polk"),
+    "misspelt method": (
+        None, (*LEARN, "--model", "plok"), "--model plok is not accepted; did you mean polk?"),
     "gamma of one batch": (None, (*LEARN, "--gamma", "scale"), "give a number, or leave it out"),
     "not npz": (
         None, ("learn", "rows.csv", "--format", "npz"), "rows.csv is no .npz file of plain arrays"),
-    "bad parameter": (None, (*LEARN, "--eta0", "-1"), "eta0"),
-    "parameter that is no number": (None, (*LEARN, "--epsilon", "much"), "epsilon"),
+    "bad parameter": (
+        None, (*LEARN, "--eta0", "-1"), "--eta0 -1 is not accepted; use a number above 0"),
+    "parameter that is no number": (
+        None, (*LEARN, "--epsilon", "much"),
+        "--epsilon much is not accepted; use one of: none, a number of at least 0"),
+    "parameter out of range": (
+        None, (*LEARN, "--degree", "65"), "use a whole number of at least 1 and at most 64"),
+    "unknown kernel": (
+        None, (*LEARN, "--kernel", "rbff"),
+        "--kernel rbff is not accepted; did you mean rbf? Use one of: gaussian, laplacian, linear"),
+    "unknown kernel, nothing near": (
+        None, (*LEARN, "--kernel", "4"), "--kernel 4 is not accepted; use one of: gaussian, lap"),
+    "loss of the other task": (
+        None, (*LEARN, "--loss", "huber"),
+        "--loss huber is not accepted; use one of: hinge, log_loss"),
+    "misspelt loss": (
+        None, (*LEARN, "--loss", "logloss"), "did you mean log_loss?"),
+    "gamma that is no number": (
+        None, (*LEARN, "--gamma", "wide"), "use one of: auto, a number above 0"),
+    "average or not": (
+        None, (*LEARN, "--average", "ture"),
+        "did you mean true? Use one of: true, false, a whole number of at least 2"),
+    "seed": (None, (*LEARN, "--random-state", "x"), "--random-state x is not accepted; use a w"),
+    "parameters that contradict": (
+        None, (*LEARN, "--eta0", "10", "--alpha", "1"), "eta0 * alpha must be below 1"),
     "unknown policy": (None, (*LEARN, "--on-bad", "weep"), "raise, skip, quarantine"),
     "quarantine without a file": (
         None, (*LEARN, "--on-bad", "quarantine"), "add --quarantine FILE"),

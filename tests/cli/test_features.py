@@ -159,7 +159,19 @@ MISTAKES = {
     "suffix": (("--out", "z.npz"), "use .parquet, .csv or .tsv"),
     "folder": (("--out", "none/z.csv"), "make it first"),
     "source": (("--out", "rows.csv"), "would replace"),
-    "removal": (("--out", "z.csv", "--removal", "oldest"), "removal"),
+    "removal": (
+        ("--out", "z.csv", "--removal", "oldest"),
+        "--removal oldest is not accepted; use one of: exact, fifo, greedy, recency",
+    ),
+    "step size": (
+        ("--out", "z.csv", "--step-size", "track"),
+        "--step-size track is not accepted; did you mean tracking? Use one of: inverse, inv",
+    ),
+    "budget": (
+        ("--out", "z.csv", "--budget", 10**7),
+        "--budget 10000000 is not accepted; use a whole number of at least 1 and at most 1000000",
+    ),
+    "censoring": (("--out", "z.csv", "--censoring", "much"), "censoring must be None, 'auto'"),
     "on bad": (("--out", "z.csv", "--on-bad", "quarantine"), "use one of: raise, skip"),
     "nothing to apply": (("--out", "z.csv", "--apply", "none.ks"), "there is no file none.ks"),
     "not an extractor": (("--out", "z.csv", "--apply", "rows.csv"), "features --save"),

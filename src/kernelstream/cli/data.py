@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from kernelstream.cli.errors import UserError, check_outputs
+from kernelstream.cli.errors import UserError, check_outputs, not_accepted
 from kernelstream.cli.options import FORMAT
 from kernelstream.preparation import kind_of
 from kernelstream.streams import (
@@ -90,7 +90,7 @@ def generate(
 ) -> None:
     """Write a generated stream."""
     if name not in GENERATORS:
-        raise UserError(f"no generator {name!r}", f"use one of: {', '.join(GENERATORS)}")
+        raise not_accepted("the name", name, list(GENERATORS))
     if out != "-":
         check_outputs({"--out": Path(out)})
     write_table(out, GENERATORS[name][0](rows, seed), GENERATORS[name][1])

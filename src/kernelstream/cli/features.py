@@ -27,8 +27,8 @@ from kernelstream._version import __version__
 from kernelstream.cli import options
 from kernelstream.cli.data import write_table
 from kernelstream.cli.display import size, sparkline
-from kernelstream.cli.errors import UserError, check_outputs, print_json
-from kernelstream.cli.methods import option, value_of
+from kernelstream.cli.errors import UserError, check_outputs, not_accepted, print_json
+from kernelstream.cli.methods import check_value, option, value_of
 from kernelstream.cli.options import ROWS, RUN
 from kernelstream.cli.running import (
     Stop,
@@ -77,7 +77,8 @@ def features(
     kernel: Annotated[
         Optional[str],
         typer.Option(
-            help="rbf, laplacian, matern32, poly, linear \\[rbf].", rich_help_panel=_FEATURES
+            help="rbf, laplacian, matern32, matern52, poly, linear \\[rbf].",
+            rich_help_panel=_FEATURES,
         ),
     ] = None,
     gamma: Annotated[
@@ -197,7 +198,7 @@ def features(
     if not out.endswith((".parquet", ".csv", ".tsv")):
         raise UserError(f"{out} has a suffix that cannot be written", "use .parquet, .csv or .tsv")
     if on_bad not in ("raise", "skip"):
-        raise UserError(f"--on-bad {on_bad} is not known", "use one of: raise, skip")
+        raise not_accepted("--on-bad", on_bad, ["raise", "skip"])
     inputs = [name for name in (file, apply) if name is not None]
     check_outputs({"--out": Path(out), "--save": save, "--report": report}, *inputs)
     given: dict[str, Any] = {
@@ -227,6 +228,8 @@ def features(
     if saved is not None:
         reading["schema"] = saved.preparation.schema
         reading["n_features"] = n_features or saved.preparation.matrix_width
+    for name, value in given.items():
+        check_value(OnlineKernelFeatures, name, value)
     console = Console(stderr=True)
     stop = Stop()
     with stop.listening(), contextlib.closing(open_stream(file, **reading)) as source:

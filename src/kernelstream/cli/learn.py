@@ -21,7 +21,7 @@ from rich.table import Table
 from kernelstream._version import __version__
 from kernelstream.cli import options
 from kernelstream.cli.display import Display, size
-from kernelstream.cli.errors import UserError, check_outputs, print_json
+from kernelstream.cli.errors import UserError, check_outputs, not_accepted, print_json
 from kernelstream.cli.methods import METHODS, method_options, option
 from kernelstream.cli.options import ROWS, RUN
 from kernelstream.cli.running import (
@@ -431,7 +431,7 @@ def _text(path: Path | None) -> str | None:
 
 def _checked(value: str | None, accepted: tuple[str, ...], name: str) -> str | None:
     if value is not None and value not in accepted:
-        raise UserError(f"{name} {value} is not known", f"use one of: {', '.join(accepted)}")
+        raise not_accepted(name, value, accepted)
     return value
 
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from kernelstream import storage
-from kernelstream.cli.errors import UserError, check_outputs, print_json
+from kernelstream.cli.errors import UserError, check_outputs, not_accepted, print_json
 from kernelstream.cli.options import DELIMITER, FORMAT, HEADER, RAISE_OR_SKIP, AsJson
 from kernelstream.evaluation.metrics import ClassMetrics, NumberMetrics, check_names
 from kernelstream.evaluation.prequential import DEFAULT_METRICS
@@ -146,7 +146,7 @@ def open_rows(
 ) -> Source:
     """Rows read as the model's columns were when it learned, and no other columns."""
     if on_bad not in ("raise", "skip"):
-        raise UserError(f"--on-bad {on_bad} is not known", "use one of: raise, skip")
+        raise not_accepted("--on-bad", on_bad, ["raise", "skip"])
     preparation = model.preparation
     used = [name for name in preparation.schema if name not in preparation.ignore]
     return open_stream(
