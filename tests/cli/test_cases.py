@@ -1,5 +1,6 @@
 """What users do: good input in every form, and every mistake with its one line of advice."""
 
+import csv
 import gzip
 import io
 import json
@@ -186,6 +187,9 @@ MISTAKES = {
         None, ("predict", "model.ks", "rows.csv", "--on-bad", "quarantine"), "raise, skip"),
     "predictions in place of the model": (
         None, ("predict", "model.ks", "rows.csv", "--out", "model.ks"), "would replace"),
+    "keep a column that is not there": (
+        None, ("predict", "model.ks", "rows.csv", "--keep", "labels"),
+        "rows.csv has no column 'labels'. Did you mean 'label'?"),
     "inspect text": (None, ("inspect", "rows.csv"), "not a kernelstream model file"),
     "compress how far": (
         None, ("compress", "model.ks", "--out", "s.ks"), "give --max-points N or --error E"),
@@ -407,6 +411,63 @@ def test_predict_takes_what_may_differ(tool, model, rows):
     assert "1 rows refused, the first on line 4" in result.err
     tool("predict", model, "new.csv", "--out", "said.csv", code=2)
     assert not (model.parent / "said.csv").exists()
+
+
+NEW = """id,when,city,y,x,one,line
+007,2024-01-01 10:00,Wien,0.5,,1,a
+008,,Ulm,oops,2,7,b
+"0,09",2024-01-03 10:00,,-0.5,3,7,c
+"""
+
+
+@pytest.mark.parametrize("source", ["new.csv", "-"])
+def test_columns_to_keep(tool, model, monkeypatch, source):
+    """As they stand, beside the predictions of their own rows; inputs too, and a name of ours."""
+    (model.parent / "new.csv").write_text(NEW)
+    if source == "-":
+        _as_stdin(monkeypatch, NEW.encode())
+    kept = ("id", "when", "x", "city", "line", "id")
+    words = [word for name in kept for word in ("--keep", name)]
+    result = tool("predict", model, source, *words, "--on-bad", "skip", "--scores")
+    lines = list(csv.reader(result.out.splitlines()))
+    assert lines[0] == ["line", "id", "when", "x", "city", "line_", "predicted_label", "decision"]
+    assert [line[:6] for line in lines[1:]] == [
+        ["2", "007", "2024-01-01 10:00", "", "Wien", "a"],
+        ["4", "0,09", "2024-01-03 10:00", "3", "", "c"],
+    ]
+    plain = tool("predict", model, "new.csv", "--on-bad", "skip", "--scores").out.splitlines()
+    assert [line[:1] + line[6:] for line in lines] == list(csv.reader(plain))
+
+
+def test_columns_to_keep_of_a_long_file(tool, model, rows):
+    """More than a batch, with bad rows in between; the target is kept as it stands."""
+    head, *lines = rows.read_text().splitlines()
+    many = [f"{line},{place}" for place, line in enumerate(lines * 50)]
+    many[5] = "much" + many[5][many[5].index(",") :]
+    many[12_345] = "too few"
+    (model.parent / "new.csv").write_text("\n".join([f"{head},place", *many]) + "\n")
+    words = ("predict", model, "new.csv", "--on-bad", "skip")
+    tool(*words, "--keep", "place", "--keep", "label", "--out", "said.csv")
+    said = list(csv.DictReader((model.parent / "said.csv").read_text().splitlines()))
+    assert len(said) == 50 * 400 - 2
+    assert all(int(row["place"]) + 2 == int(row["line"]) for row in said)
+    assert all(row["label"] == many[int(row["place"])].split(",")[4] for row in said)
+    plain = csv.DictReader(tool(*words).out.splitlines())
+    assert [row["predicted_label"] for row in plain] == [row["predicted_label"] for row in said]
+
+
+@pytest.mark.parametrize("form", ["parquet", "npz", "libsvm"])
+def test_columns_to_keep_in_every_form(tool, tmp_path, form):
+    lines = [f"{i % 7},{i % 3},{i % 2}" for i in range(100)]
+    (tmp_path / "m.csv").write_text("a,b,target\n" + "\n".join(lines) + "\n")
+    tool("datasets", "convert", "m.csv", "--out", f"m.{form}")
+    tool("learn", f"m.{form}", "--out", "m.ks")
+    said = tool("predict", "m.ks", f"m.{form}", "--keep", "target").out.splitlines()
+    assert said[0] == "line,target,predicted_target"
+    assert [line.split(",")[1] for line in said[1:]] == [str(i % 2) for i in range(100)]
+    result = tool("predict", "m.ks", f"m.{form}", "--keep", "tarrget", code=2)
+    assert "has no column 'tarrget'. Did you mean 'target'?" in result.err
+    assert result.out == ""
 
 
 def test_drop_is_not_even_read(tool, rows):

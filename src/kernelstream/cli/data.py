@@ -10,6 +10,7 @@ from typing import Annotated, Any, Optional
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
@@ -21,7 +22,7 @@ from kernelstream.streams import (
     make_drifting_market,
     open_stream,
 )
-from kernelstream.streams.batch import Batch, Text, slice_rows
+from kernelstream.streams.batch import Batch, Column, Text, slice_rows
 from kernelstream.streams.synthetic import multidist_blocks, regression_outliers_blocks
 from kernelstream.streams.synthetic_manifolds import spheres_blocks, turning_ellipsoid_blocks
 
@@ -130,12 +131,15 @@ def _tables(batch: Batch) -> Tables:
             dense = part if isinstance(part, np.ndarray) else part.toarray()
             columns = {f"f{j}": dense[:, j] for j in range(width)}
         for name, column in batch.columns.items():
-            if isinstance(column, Text):
-                values = np.array([*column.values, None], dtype=object)
-                columns[name] = values[column.codes[start:stop]]
-            else:
-                columns[name] = column[start:stop]
+            columns[name] = plain(column)[start:stop]
         yield columns
+
+
+def plain(column: Column) -> NDArray[Any]:
+    """A column as one array: strings with None where one is missing, numbers or dates."""
+    if isinstance(column, Text):
+        return np.array([*column.values, None], dtype=object)[column.codes]
+    return column
 
 
 def write_table(out: str, tables: Tables, target: str) -> None:

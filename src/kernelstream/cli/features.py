@@ -25,7 +25,7 @@ from sklearn.base import clone
 
 from kernelstream._version import __version__
 from kernelstream.cli import options
-from kernelstream.cli.data import write_table
+from kernelstream.cli.data import plain, write_table
 from kernelstream.cli.display import size, sparkline
 from kernelstream.cli.errors import UserError, check_outputs, not_accepted, print_json
 from kernelstream.cli.methods import check_value, option, value_of
@@ -44,7 +44,7 @@ from kernelstream.features import OnlineKernelFeatures
 from kernelstream.preparation import Preparation
 from kernelstream.storage import ModelFileError
 from kernelstream.streams import open_stream
-from kernelstream.streams.batch import Batch, Source, Text
+from kernelstream.streams.batch import Batch, Source
 
 #: Rows whose features are taken from the same subspace: the one they were learned into.
 BLOCK_ROWS = 100
@@ -367,7 +367,7 @@ class _Run:
     def _admit(self, batch: Batch) -> tuple[Any, ...]:
         """Prepared rows, where they came from, and the columns that go through."""
         prepare = self.stream.admit if self.learning else self.stream.preparation.transform
-        return prepare(batch), batch.lines, *(_plain(batch.columns[name]) for name in self.kept)
+        return prepare(batch), batch.lines, *(plain(batch.columns[name]) for name in self.kept)
 
     def _table(
         self, rows: tuple[Any, ...], first: int, end: int, display: _Display
@@ -423,12 +423,6 @@ class _Run:
 
 def _value(value: Any) -> Any:
     return value_of(value) if isinstance(value, str) else value
-
-
-def _plain(column: Any) -> Any:
-    if isinstance(column, Text):
-        return np.array([*column.values, None], dtype=object)[column.codes]
-    return column
 
 
 def _join(upper: Any, lower: Any) -> Any:
