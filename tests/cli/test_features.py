@@ -38,6 +38,18 @@ def test_features_of_rows_with_texts_and_gaps(tool, rows, tmp_path):
     assert lengths[300:].mean() > 0.2
 
 
+def test_features_to_standard_output(tool, rows, tmp_path):
+    """The table alone: messages go elsewhere, so that it can be piped on."""
+    result = tool(*FEATURES, "--out", "-", "--save", "features.ks")
+    tool(*FEATURES, "--out", "z.csv")
+    assert result.out == (tmp_path / "z.csv").read_text()
+    assert "standard output (4 for each row)" in result.err
+    assert "features.ks" in result.err
+    applied = tool(*FEATURES[:4], "--apply", "features.ks", "--out", "-")
+    assert len(applied.out.splitlines()) == 401
+    assert not (tmp_path / "-").exists()
+
+
 def test_batches_do_not_matter(tool, rows, tmp_path):
     for name, size in (("a", 8192), ("b", 37), ("c", 150)):
         tool(*FEATURES, "--out", f"{name}.csv", "--batch-rows", size)
@@ -158,6 +170,7 @@ def test_stopped_on_the_way_keeps_what_is_there(tmp_path):
 MISTAKES = {
     "suffix": (("--out", "z.npz"), "use .parquet, .csv or .tsv"),
     "folder": (("--out", "none/z.csv"), "make it first"),
+    "two things to standard output": (("--out", "-", "--json"), "would both write to standard"),
     "source": (("--out", "rows.csv"), "would replace"),
     "removal": (
         ("--out", "z.csv", "--removal", "oldest"),

@@ -62,7 +62,11 @@ _FEATURES = "The features (in brackets what is taken where nothing is given)"
 def features(
     file: options.File,
     out: Annotated[
-        str, typer.Option(help="The features: a .parquet, .csv or .tsv file.", rich_help_panel=RUN)
+        str,
+        typer.Option(
+            help="The features: a .parquet, .csv or .tsv file; - is standard output, as CSV.",
+            rich_help_panel=RUN,
+        ),
     ],
     n_components: Annotated[
         Optional[int],
@@ -195,12 +199,15 @@ def features(
     subspace as it is after a hundred rows, this one among them. The fit error written beside
     them is from before: where it rises, the stream has changed.
     """
-    if not out.endswith((".parquet", ".csv", ".tsv")):
+    if out == "-" and as_json:
+        raise UserError("--out - and --json would both write to standard output", "leave one out")
+    if out != "-" and not out.endswith((".parquet", ".csv", ".tsv")):
         raise UserError(f"{out} has a suffix that cannot be written", "use .parquet, .csv or .tsv")
     if on_bad not in ("raise", "skip"):
         raise not_accepted("--on-bad", on_bad, ["raise", "skip"])
     inputs = [name for name in (file, apply) if name is not None]
-    check_outputs({"--out": Path(out), "--save": save, "--report": report}, *inputs)
+    place = None if out == "-" else Path(out)
+    check_outputs({"--out": place, "--save": save, "--report": report}, *inputs)
     given: dict[str, Any] = {
         "n_components": n_components, "budget": budget, "kernel": kernel, "gamma": gamma,
         "degree": degree, "coef0": coef0, "alpha": alpha, "solver": solver,
@@ -254,7 +261,8 @@ def features(
             {**summary, "out": out, "save": _text(save), "report": _text(report)}
         )  # fmt: skip
     else:
-        _print_summary(run, summary, out, save, report)
+        messages = console if out == "-" else Console()
+        _print_summary(messages, run, summary, out, save, report)
     if stop.signal is not None:
         raise typer.Exit(128 + stop.signal)
 
@@ -507,9 +515,9 @@ def _notes(run: _Run) -> list[str]:
 
 
 def _print_summary(
-    run: _Run, summary: dict[str, Any], out: str, save: Path | None, report: Path | None
-) -> None:
-    console = Console()
+    console: Console, run: _Run, summary: dict[str, Any], out: str, save: Path | None,
+    report: Path | None,
+) -> None:  # fmt: skip
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", justify="right")
     table.add_column()
@@ -535,7 +543,8 @@ def _print_summary(
         table.add_row("change", f"[yellow]and {len(run.trace.changes) - 10:,} more[/]")
     for note in _notes(run):
         table.add_row("note", f"[yellow]{escape(note)}[/]")
-    table.add_row("features", escape(f"{out} ({summary['features']} for each row)"))
+    where = "standard output" if out == "-" else out
+    table.add_row("features", escape(f"{where} ({summary['features']} for each row)"))
     if save is not None:
         table.add_row("extractor", escape(str(save)))
     if report is not None:
