@@ -165,6 +165,8 @@ MISTAKES = {
         None, ("learn", "rows.csv", "--target", "city", "--like", "model.ks"),
         "predicts 'label' (classification); give --target label"),
     "libsvm from a pipe": (None, ("learn", "-", "--format", "libsvm"), "--n-features"),
+    "libsvm under another name": (
+        _text("bad.csv", "1 1:0.5 3:2\n0 2:1\n"), BAD, "Name the format: --format libsvm"),
     "parquet from a pipe": (None, ("learn", "-", "--format", "parquet"), "name a file"),
     "delimiter of two characters": (None, (*LEARN, "--delimiter", "::"), "one ASCII character"),
     "no model": (None, ("predict", "none.ks", "rows.csv"), "there is no file none.ks; name"),
@@ -384,6 +386,21 @@ def test_libsvm_from_a_pipe(tool, tmp_path, monkeypatch):
     _as_stdin(monkeypatch, b"1 1:0.5 3:2\n0 2:1\n" * 50)
     result = tool("learn", "-", "--format", "libsvm", "--n-features", 3, "--json")
     assert json.loads(result.out)["samples"] == 100
+
+
+@pytest.mark.parametrize(
+    "words", [("learn", "-"), ("features", "-", "--out", "-"), ("predict", "m.ks", "-")]
+)
+def test_libsvm_from_a_pipe_that_does_not_say_so(tool, tmp_path, monkeypatch, words):
+    rows = b"1 1:0.5 3:2\n0 2:1\n" * 50
+    (tmp_path / "rows.svm").write_bytes(rows)
+    tool("learn", "rows.svm", "--out", "m.ks")
+    _as_stdin(monkeypatch, rows)
+    result = tool(*words, code=2)
+    assert "standard input begins with a row of LIBSVM text" in result.err
+    assert "--format libsvm" in result.err
+    assert result.err.count("\n") == 1
+    assert result.out == ""
 
 
 def test_json_has_no_nan(tool, tmp_path):
