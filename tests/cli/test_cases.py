@@ -1,5 +1,6 @@
 """What users do: good input in every form, and every mistake with its one line of advice."""
 
+import csv
 import gzip
 import io
 import json
@@ -106,11 +107,36 @@ MISTAKES = {
     "metric of the other task": (None, (*LEARN, "--metrics", "rmse"), "rmse"),
     "metric without probabilities": (None, (*LEARN, "--metrics", "log_loss"), "loss='log_loss'"),
     "unknown method": (None, (*LEARN, "--model", "forest"), "use one of: polk"),
+    "misspelt method": (
+        None, (*LEARN, "--model", "plok"), "--model plok is not accepted; did you mean polk?"),
     "gamma of one batch": (None, (*LEARN, "--gamma", "scale"), "give a number, or leave it out"),
     "not npz": (
         None, ("learn", "rows.csv", "--format", "npz"), "rows.csv is no .npz file of plain arrays"),
-    "bad parameter": (None, (*LEARN, "--eta0", "-1"), "eta0"),
-    "parameter that is no number": (None, (*LEARN, "--epsilon", "much"), "epsilon"),
+    "bad parameter": (
+        None, (*LEARN, "--eta0", "-1"), "--eta0 -1 is not accepted; use a number above 0"),
+    "parameter that is no number": (
+        None, (*LEARN, "--epsilon", "much"),
+        "--epsilon much is not accepted; use one of: none, a number of at least 0"),
+    "parameter out of range": (
+        None, (*LEARN, "--degree", "65"), "use a whole number of at least 1 and at most 64"),
+    "unknown kernel": (
+        None, (*LEARN, "--kernel", "rbff"),
+        "--kernel rbff is not accepted; did you mean rbf? Use one of: gaussian, laplacian, linear"),
+    "unknown kernel, nothing near": (
+        None, (*LEARN, "--kernel", "4"), "--kernel 4 is not accepted; use one of: gaussian, lap"),
+    "loss of the other task": (
+        None, (*LEARN, "--loss", "huber"),
+        "--loss huber is not accepted; use one of: hinge, log_loss"),
+    "misspelt loss": (
+        None, (*LEARN, "--loss", "logloss"), "did you mean log_loss?"),
+    "gamma that is no number": (
+        None, (*LEARN, "--gamma", "wide"), "use one of: auto, a number above 0"),
+    "average or not": (
+        None, (*LEARN, "--average", "ture"),
+        "did you mean true? Use one of: true, false, a whole number of at least 2"),
+    "seed": (None, (*LEARN, "--random-state", "x"), "--random-state x is not accepted; use a w"),
+    "parameters that contradict": (
+        None, (*LEARN, "--eta0", "10", "--alpha", "1"), "eta0 * alpha must be below 1"),
     "unknown policy": (None, (*LEARN, "--on-bad", "weep"), "raise, skip, quarantine"),
     "quarantine without a file": (
         None, (*LEARN, "--on-bad", "quarantine"), "add --quarantine FILE"),
@@ -139,6 +165,8 @@ MISTAKES = {
         None, ("learn", "rows.csv", "--target", "city", "--like", "model.ks"),
         "predicts 'label' (classification); give --target label"),
     "libsvm from a pipe": (None, ("learn", "-", "--format", "libsvm"), "--n-features"),
+    "libsvm under another name": (
+        _text("bad.csv", "1 1:0.5 3:2\n0 2:1\n"), BAD, "Name the format: --format libsvm"),
     "parquet from a pipe": (None, ("learn", "-", "--format", "parquet"), "name a file"),
     "delimiter of two characters": (None, (*LEARN, "--delimiter", "::"), "one ASCII character"),
     "no model": (None, ("predict", "none.ks", "rows.csv"), "there is no file none.ks; name"),
@@ -161,6 +189,9 @@ MISTAKES = {
         None, ("predict", "model.ks", "rows.csv", "--on-bad", "quarantine"), "raise, skip"),
     "predictions in place of the model": (
         None, ("predict", "model.ks", "rows.csv", "--out", "model.ks"), "would replace"),
+    "keep a column that is not there": (
+        None, ("predict", "model.ks", "rows.csv", "--keep", "labels"),
+        "rows.csv has no column 'labels'. Did you mean 'label'?"),
     "inspect text": (None, ("inspect", "rows.csv"), "not a kernelstream model file"),
     "compress how far": (
         None, ("compress", "model.ks", "--out", "s.ks"), "give --max-points N or --error E"),
@@ -357,6 +388,21 @@ def test_libsvm_from_a_pipe(tool, tmp_path, monkeypatch):
     assert json.loads(result.out)["samples"] == 100
 
 
+@pytest.mark.parametrize(
+    "words", [("learn", "-"), ("features", "-", "--out", "-"), ("predict", "m.ks", "-")]
+)
+def test_libsvm_from_a_pipe_that_does_not_say_so(tool, tmp_path, monkeypatch, words):
+    rows = b"1 1:0.5 3:2\n0 2:1\n" * 50
+    (tmp_path / "rows.svm").write_bytes(rows)
+    tool("learn", "rows.svm", "--out", "m.ks")
+    _as_stdin(monkeypatch, rows)
+    result = tool(*words, code=2)
+    assert "standard input begins with a row of LIBSVM text" in result.err
+    assert "--format libsvm" in result.err
+    assert result.err.count("\n") == 1
+    assert result.out == ""
+
+
 def test_json_has_no_nan(tool, tmp_path):
     (tmp_path / "one.csv").write_text("x,target\n1,1\n1,1\n")
     for words in (
@@ -382,6 +428,63 @@ def test_predict_takes_what_may_differ(tool, model, rows):
     assert "1 rows refused, the first on line 4" in result.err
     tool("predict", model, "new.csv", "--out", "said.csv", code=2)
     assert not (model.parent / "said.csv").exists()
+
+
+NEW = """id,when,city,y,x,one,line
+007,2024-01-01 10:00,Wien,0.5,,1,a
+008,,Ulm,oops,2,7,b
+"0,09",2024-01-03 10:00,,-0.5,3,7,c
+"""
+
+
+@pytest.mark.parametrize("source", ["new.csv", "-"])
+def test_columns_to_keep(tool, model, monkeypatch, source):
+    """As they stand, beside the predictions of their own rows; inputs too, and a name of ours."""
+    (model.parent / "new.csv").write_text(NEW)
+    if source == "-":
+        _as_stdin(monkeypatch, NEW.encode())
+    kept = ("id", "when", "x", "city", "line", "id")
+    words = [word for name in kept for word in ("--keep", name)]
+    result = tool("predict", model, source, *words, "--on-bad", "skip", "--scores")
+    lines = list(csv.reader(result.out.splitlines()))
+    assert lines[0] == ["line", "id", "when", "x", "city", "line_", "predicted_label", "decision"]
+    assert [line[:6] for line in lines[1:]] == [
+        ["2", "007", "2024-01-01 10:00", "", "Wien", "a"],
+        ["4", "0,09", "2024-01-03 10:00", "3", "", "c"],
+    ]
+    plain = tool("predict", model, "new.csv", "--on-bad", "skip", "--scores").out.splitlines()
+    assert [line[:1] + line[6:] for line in lines] == list(csv.reader(plain))
+
+
+def test_columns_to_keep_of_a_long_file(tool, model, rows):
+    """More than a batch, with bad rows in between; the target is kept as it stands."""
+    head, *lines = rows.read_text().splitlines()
+    many = [f"{line},{place}" for place, line in enumerate(lines * 50)]
+    many[5] = "much" + many[5][many[5].index(",") :]
+    many[12_345] = "too few"
+    (model.parent / "new.csv").write_text("\n".join([f"{head},place", *many]) + "\n")
+    words = ("predict", model, "new.csv", "--on-bad", "skip")
+    tool(*words, "--keep", "place", "--keep", "label", "--out", "said.csv")
+    said = list(csv.DictReader((model.parent / "said.csv").read_text().splitlines()))
+    assert len(said) == 50 * 400 - 2
+    assert all(int(row["place"]) + 2 == int(row["line"]) for row in said)
+    assert all(row["label"] == many[int(row["place"])].split(",")[4] for row in said)
+    plain = csv.DictReader(tool(*words).out.splitlines())
+    assert [row["predicted_label"] for row in plain] == [row["predicted_label"] for row in said]
+
+
+@pytest.mark.parametrize("form", ["parquet", "npz", "libsvm"])
+def test_columns_to_keep_in_every_form(tool, tmp_path, form):
+    lines = [f"{i % 7},{i % 3},{i % 2}" for i in range(100)]
+    (tmp_path / "m.csv").write_text("a,b,target\n" + "\n".join(lines) + "\n")
+    tool("datasets", "convert", "m.csv", "--out", f"m.{form}")
+    tool("learn", f"m.{form}", "--out", "m.ks")
+    said = tool("predict", "m.ks", f"m.{form}", "--keep", "target").out.splitlines()
+    assert said[0] == "line,target,predicted_target"
+    assert [line.split(",")[1] for line in said[1:]] == [str(i % 2) for i in range(100)]
+    result = tool("predict", "m.ks", f"m.{form}", "--keep", "tarrget", code=2)
+    assert "has no column 'tarrget'. Did you mean 'target'?" in result.err
+    assert result.out == ""
 
 
 def test_drop_is_not_even_read(tool, rows):

@@ -38,6 +38,18 @@ def test_features_of_rows_with_texts_and_gaps(tool, rows, tmp_path):
     assert lengths[300:].mean() > 0.2
 
 
+def test_features_to_standard_output(tool, rows, tmp_path):
+    """The table alone: messages go elsewhere, so that it can be piped on."""
+    result = tool(*FEATURES, "--out", "-", "--save", "features.ks")
+    tool(*FEATURES, "--out", "z.csv")
+    assert result.out == (tmp_path / "z.csv").read_text()
+    assert "standard output (4 for each row)" in result.err
+    assert "features.ks" in result.err
+    applied = tool(*FEATURES[:4], "--apply", "features.ks", "--out", "-")
+    assert len(applied.out.splitlines()) == 401
+    assert not (tmp_path / "-").exists()
+
+
 def test_batches_do_not_matter(tool, rows, tmp_path):
     for name, size in (("a", 8192), ("b", 37), ("c", 150)):
         tool(*FEATURES, "--out", f"{name}.csv", "--batch-rows", size)
@@ -63,6 +75,17 @@ def test_every_option_reaches_the_extractor(tool, rows, tmp_path):
         "basis": "orthonormal",
     }  # fmt: skip
     assert {name: given[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("steps", "solver", "basis"),
+    [("tracking", "parametric", "printed"), ("inverse", "nonparametric", "orthonormal")],
+)
+def test_solver_and_basis_follow_the_steps(tool, rows, tmp_path, steps, solver, basis):
+    given = () if steps == "tracking" else ("--step-size", steps)  # what is taken by default
+    tool(*FEATURES, *given, "--out", "a.csv")
+    tool(*FEATURES, "--step-size", steps, "--solver", solver, "--basis", basis, "--out", "b.csv")
+    assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()
 
 
 def test_defaults_keep_the_memory_bounded(tool, rows, tmp_path):
@@ -147,8 +170,21 @@ def test_stopped_on_the_way_keeps_what_is_there(tmp_path):
 MISTAKES = {
     "suffix": (("--out", "z.npz"), "use .parquet, .csv or .tsv"),
     "folder": (("--out", "none/z.csv"), "make it first"),
+    "two things to standard output": (("--out", "-", "--json"), "would both write to standard"),
     "source": (("--out", "rows.csv"), "would replace"),
-    "removal": (("--out", "z.csv", "--removal", "oldest"), "removal"),
+    "removal": (
+        ("--out", "z.csv", "--removal", "oldest"),
+        "--removal oldest is not accepted; use one of: exact, fifo, greedy, recency",
+    ),
+    "step size": (
+        ("--out", "z.csv", "--step-size", "track"),
+        "--step-size track is not accepted; did you mean tracking? Use one of: inverse, inv",
+    ),
+    "budget": (
+        ("--out", "z.csv", "--budget", 10**7),
+        "--budget 10000000 is not accepted; use a whole number of at least 1 and at most 1000000",
+    ),
+    "censoring": (("--out", "z.csv", "--censoring", "much"), "censoring must be None, 'auto'"),
     "on bad": (("--out", "z.csv", "--on-bad", "quarantine"), "use one of: raise, skip"),
     "nothing to apply": (("--out", "z.csv", "--apply", "none.ks"), "there is no file none.ks"),
     "not an extractor": (("--out", "z.csv", "--apply", "rows.csv"), "features --save"),

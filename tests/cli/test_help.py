@@ -35,6 +35,18 @@ def test_every_command_has_an_example_in_its_help(tool):
         assert all(option.help for option in command.params), name
 
 
+def test_what_commands_share_is_said_in_the_same_words():
+    texts: dict[str, set[str]] = {}
+    for command in COMMANDS.values():
+        for option in command.params:
+            texts.setdefault(option.name, set()).add(option.help)
+    shared = (
+        "format", "delimiter", "header", "drop", "column", "buckets", "standardise", "n_features",
+        "batch_rows", "as_json", "quiet",
+    )  # fmt: skip
+    assert [name for name in shared if len(texts[name]) > 1] == []
+
+
 def test_the_examples_run_in_order(tool, tmp_path, monkeypatch):
     smaller = tuple((name, rows // 20, options) for name, rows, options in demo._STREAMS)
     monkeypatch.setattr(demo, "_STREAMS", smaller)

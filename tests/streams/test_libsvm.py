@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file
 
 from kernelstream.streams import StreamError, open_stream, records
-from kernelstream.streams.libsvm import largest_index
+from kernelstream.streams.libsvm import largest_index, looks_like_libsvm
 from tests.streams.tools import same_batches
 
 
@@ -113,3 +113,30 @@ def test_largest_index(indices, has_comment):
     data = b"".join(b"1 qid:77 %d:1.5e10 3:2:4\n" % index for index in indices)
     data += b"# 4000000:1\n" * has_comment + b"1 99999999999:1"
     assert largest_index(data) == max([*indices, 3]) if indices else largest_index(data) == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "is_row"),
+    [
+        (b"1 1:0.5 3:2\n", True),
+        (b"+1\t7:-1e-3\r\n", True),
+        (b"2.5 qid:4 1:.5 # a note\n", True),
+        (b"1\n", False),
+        (b"label 1:0.5\n", False),
+        (b"1 1:0.5,2\n", False),
+        (b"1 10:30 o'clock\n", False),
+        (b"1,2:3\n", False),
+        (b"# 1 1:2\n", False),
+    ],
+)
+def test_looks_like_libsvm(line, is_row):
+    assert looks_like_libsvm(line) == is_row
+
+
+def test_read_as_csv(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_bytes(b"\n1 1:0.5 3:2\n0 2:1\n")
+    with pytest.raises(StreamError, match="begins with a row of LIBSVM text"):
+        open_stream(path)
+    assert len(next(open_stream(path, format="libsvm"))) == 2
+    assert len(next(open_stream(path, header=False))) == 2  # texts that only look like it

@@ -36,7 +36,7 @@ EXAMPLES = {
     "diameter": "kernelstream diameter market.csv --target direction --rows 5000 --out delta.png",
     "features": "kernelstream features market.csv --target direction --out features.parquet "
     "--report features.html",
-    "predict": "kernelstream predict model.ks market.csv --out predictions.csv",
+    "predict": "kernelstream predict model.ks market.csv --keep time --out predictions.csv",
     "evaluate": "kernelstream evaluate model.ks market.parquet --metrics accuracy,kappa",
     "inspect": "kernelstream inspect model.ks --points 5",
     "compress": "kernelstream compress model.ks --max-points 20 --out small.ks",

@@ -10,17 +10,19 @@ from typing import Annotated, Any, Optional
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from kernelstream.cli.errors import UserError, check_outputs
+from kernelstream.cli.errors import UserError, check_outputs, not_accepted
+from kernelstream.cli.options import FORMAT
 from kernelstream.preparation import kind_of
 from kernelstream.streams import (
     list_datasets,
     make_drifting_market,
     open_stream,
 )
-from kernelstream.streams.batch import Batch, Text, slice_rows
+from kernelstream.streams.batch import Batch, Column, Text, slice_rows
 from kernelstream.streams.synthetic import multidist_blocks, regression_outliers_blocks
 from kernelstream.streams.synthetic_manifolds import spheres_blocks, turning_ellipsoid_blocks
 
@@ -89,7 +91,7 @@ def generate(
 ) -> None:
     """Write a generated stream."""
     if name not in GENERATORS:
-        raise UserError(f"no generator {name!r}", f"use one of: {', '.join(GENERATORS)}")
+        raise not_accepted("the name", name, list(GENERATORS))
     if out != "-":
         check_outputs({"--out": Path(out)})
     write_table(out, GENERATORS[name][0](rows, seed), GENERATORS[name][1])
@@ -101,7 +103,7 @@ def convert(
     target: Annotated[
         str, typer.Option(help="The target column; .npz and .libsvm need to know it.")
     ] = "target",
-    format: Annotated[Optional[str], typer.Option(help="The source's format.")] = None,
+    format: Annotated[Optional[str], typer.Option(help=FORMAT)] = None,
 ) -> None:
     """Write a stream in another format.
 
@@ -129,12 +131,15 @@ def _tables(batch: Batch) -> Tables:
             dense = part if isinstance(part, np.ndarray) else part.toarray()
             columns = {f"f{j}": dense[:, j] for j in range(width)}
         for name, column in batch.columns.items():
-            if isinstance(column, Text):
-                values = np.array([*column.values, None], dtype=object)
-                columns[name] = values[column.codes[start:stop]]
-            else:
-                columns[name] = column[start:stop]
+            columns[name] = plain(column)[start:stop]
         yield columns
+
+
+def plain(column: Column) -> NDArray[Any]:
+    """A column as one array: strings with None where one is missing, numbers or dates."""
+    if isinstance(column, Text):
+        return np.array([*column.values, None], dtype=object)[column.codes]
+    return column
 
 
 def write_table(out: str, tables: Tables, target: str) -> None:

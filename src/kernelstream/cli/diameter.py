@@ -15,6 +15,7 @@ from scipy.sparse import issparse, vstack
 
 from kernelstream.cli.errors import UserError
 from kernelstream.cli.methods import make_estimator
+from kernelstream.cli.options import DROP, AsJson, File
 from kernelstream.evaluation import diameter_curve
 from kernelstream.pipeline import StreamModel, guess_task
 from kernelstream.preparation import Preparation
@@ -25,20 +26,16 @@ _BATCH = 4096
 
 
 def diameter(
-    file: Annotated[
-        str, typer.Argument(help="CSV, TSV, LIBSVM, Parquet, Arrow or .npz; - is standard input.")
-    ],
+    file: File,
     target: Annotated[str, typer.Option(help="The column to predict.")] = "target",
-    drop: Annotated[
-        Optional[list[str]], typer.Option(help="A column to leave out; may be repeated.")
-    ] = None,
+    drop: Annotated[Optional[list[str]], typer.Option(help=DROP)] = None,
     deltas: Annotated[
         Optional[str],
         typer.Option(help="Diameters to try, such as 0.5,1,2; else twice the usual distance."),
     ] = None,
     rows: Annotated[int, typer.Option(help="How many of the first rows to try.", min=2)] = 20_000,
     out: Annotated[Optional[Path], typer.Option(help="Where to save the picture.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Error and size of AVM for cells of several diameters: what to give as --delta.
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from kernelstream.streams.columns import nearest
 
 
 class UserError(Exception):
@@ -14,6 +16,37 @@ class UserError(Exception):
 
     def __init__(self, problem: str, cure: str = "") -> None:
         super().__init__(f"{problem}; {cure}" if cure else problem)
+
+
+def not_accepted(
+    option: str, given: object, words: Sequence[str], other: Sequence[str] = ()
+) -> UserError:
+    """The refusal of a value: what was given, what is accepted, and the word probably meant.
+
+    Parameters
+    ----------
+    option : str
+        As it is written on the command line.
+    given
+        Its value.
+    words : sequence of str
+        Words that are accepted.
+    other : sequence of str
+        What else is, described: "a number above 0".
+
+    Examples
+    --------
+    >>> print(not_accepted("--kernel", "lapla", ["linear", "laplacian"]))
+    --kernel lapla is not accepted; did you mean laplacian? Use one of: linear, laplacian
+    >>> print(not_accepted("--eta0", -1, [], ["a number above 0"]))
+    --eta0 -1 is not accepted; use a number above 0
+    """
+    accepted = [*words, *other]
+    cure = f"{'use' if len(accepted) == 1 else 'use one of:'} {', '.join(accepted)}"
+    near = nearest(str(given), words, likeness=0.6)
+    if near is not None:
+        cure = f"did you mean {near}? {cure.capitalize()}"
+    return UserError(f"{option} {given} is not accepted", cure)
 
 
 def describe(error: Exception) -> str:

@@ -24,10 +24,12 @@ from scipy.sparse import csr_array, issparse, vstack
 from sklearn.base import clone
 
 from kernelstream._version import __version__
-from kernelstream.cli.data import write_table
+from kernelstream.cli import options
+from kernelstream.cli.data import plain, write_table
 from kernelstream.cli.display import size, sparkline
-from kernelstream.cli.errors import UserError, check_outputs, print_json
-from kernelstream.cli.methods import option, value_of
+from kernelstream.cli.errors import UserError, check_outputs, not_accepted, print_json
+from kernelstream.cli.methods import check_value, option, value_of
+from kernelstream.cli.options import ROWS, RUN
 from kernelstream.cli.running import (
     Stop,
     StopWaitingError,
@@ -42,7 +44,7 @@ from kernelstream.features import OnlineKernelFeatures
 from kernelstream.preparation import Preparation
 from kernelstream.storage import ModelFileError
 from kernelstream.streams import open_stream
-from kernelstream.streams.batch import Batch, Source, Text
+from kernelstream.streams.batch import Batch, Source
 
 #: Rows whose features are taken from the same subspace: the one they were learned into.
 BLOCK_ROWS = 100
@@ -51,23 +53,20 @@ _SAMPLE_ROWS = 500
 #: Fit errors of a kernel with k(x, x) = 1 beyond which features say little of a row.
 _UNKNOWN = 0.8
 #: Where nothing else is given: a stream may change at any time.
-_DEFAULTS = {
-    "n_components": 10, "solver": "parametric", "step_size": "tracking", "basis": "printed",
-    "random_state": 0,
-}  # fmt: skip
+_DEFAULTS = {"n_components": 10, "step_size": "tracking", "random_state": 0}
 _SECONDS = 0.5  # between two drawings
 
 _FEATURES = "The features (in brackets what is taken where nothing is given)"
-_RUN = "The run"
-_ROWS = "How rows are read and prepared"
 
 
 def features(
-    file: Annotated[
-        str, typer.Argument(help="CSV, TSV, LIBSVM, Parquet, Arrow or .npz; - is standard input.")
-    ],
+    file: options.File,
     out: Annotated[
-        str, typer.Option(help="The features: a .parquet, .csv or .tsv file.", rich_help_panel=_RUN)
+        str,
+        typer.Option(
+            help="The features: a .parquet, .csv or .tsv file; - is standard output, as CSV.",
+            rich_help_panel=RUN,
+        ),
     ],
     n_components: Annotated[
         Optional[int],
@@ -82,7 +81,8 @@ def features(
     kernel: Annotated[
         Optional[str],
         typer.Option(
-            help="rbf, laplacian, matern32, poly, linear \\[rbf].", rich_help_panel=_FEATURES
+            help="rbf, laplacian, matern32, matern52, poly, linear \\[rbf].",
+            rich_help_panel=_FEATURES,
         ),
     ] = None,
     gamma: Annotated[
@@ -101,7 +101,8 @@ def features(
     solver: Annotated[
         Optional[str],
         typer.Option(
-            help="parametric, or nonparametric for a stream that does not change \\[parametric].",
+            help="parametric, or nonparametric for a stream that does not change "
+            "\\[parametric with the tracking steps, else nonparametric].",
             rich_help_panel=_FEATURES,
         ),
     ] = None,
@@ -135,7 +136,10 @@ def features(
     ] = None,
     basis: Annotated[
         Optional[str],
-        typer.Option(help="printed or orthonormal \\[printed].", rich_help_panel=_FEATURES),
+        typer.Option(
+            help="printed or orthonormal \\[printed with the tracking steps, else orthonormal].",
+            rich_help_panel=_FEATURES,
+        ),
     ] = None,
     align: Annotated[
         bool,
@@ -151,72 +155,43 @@ def features(
         Optional[Path],
         typer.Option(
             help="Learn nothing: the features of these rows by what --save wrote.",
-            rich_help_panel=_RUN,
+            rich_help_panel=RUN,
         ),
     ] = None,
     save: Annotated[
         Optional[Path],
         typer.Option(
-            help="Where to write the extractor with its preparation.", rich_help_panel=_RUN
+            help="Where to write the extractor with its preparation.", rich_help_panel=RUN
         ),
     ] = None,
-    report: Annotated[
-        Optional[Path],
-        typer.Option(help="Where to write the report, one HTML file.", rich_help_panel=_RUN),
-    ] = None,
+    report: options.Report = None,
     target: Annotated[
         Optional[str],
-        typer.Option(help="A column that is no input, but kept.", rich_help_panel=_ROWS),
+        typer.Option(help="A column that is no input, but kept.", rich_help_panel=ROWS),
     ] = None,
     drop: Annotated[
-        Optional[list[str]],
-        typer.Option(help="A column to leave out; may be repeated.", rich_help_panel=_ROWS),
+        Optional[list[str]], typer.Option(help=options.DROP, rich_help_panel=ROWS)
     ] = None,
     column: Annotated[
         Optional[list[str]],
-        typer.Option(
-            help="What a column is, where its first rows would suggest something else: "
-            "NAME=number, NAME=text or NAME=date; may be repeated.",
-            rich_help_panel=_ROWS,
-            metavar="NAME=KIND",
-        ),
+        typer.Option(help=options.COLUMN, rich_help_panel=ROWS, metavar="NAME=KIND"),
     ] = None,
     on_bad: Annotated[
-        str, typer.Option(help="Rows that do not fit: raise or skip.", rich_help_panel=_ROWS)
+        str, typer.Option(help=options.RAISE_OR_SKIP, rich_help_panel=ROWS)
     ] = "raise",
     warm_up: Annotated[
         int,
-        typer.Option(
-            min=1, help="Rows after which standardising is frozen.", rich_help_panel=_ROWS
-        ),
+        typer.Option(min=1, help="Rows after which standardising is frozen.", rich_help_panel=ROWS),
     ] = 1000,
-    buckets: Annotated[
-        int, typer.Option(min=1, help="Hashed inputs for text columns.", rich_help_panel=_ROWS)
-    ] = 256,
-    standardise: Annotated[
-        bool, typer.Option(help="Standardise numbers.", rich_help_panel=_ROWS)
-    ] = True,
-    format: Annotated[
-        Optional[str],
-        typer.Option(help="The file's format, if its name does not say.", rich_help_panel=_ROWS),
-    ] = None,
-    delimiter: Annotated[
-        Optional[str], typer.Option(help="Between fields of text.", rich_help_panel=_ROWS)
-    ] = None,
-    header: Annotated[
-        bool, typer.Option(help="The first line names the columns.", rich_help_panel=_ROWS)
-    ] = True,
-    n_features: Annotated[
-        Optional[int],
-        typer.Option(
-            min=1, help="Width of LIBSVM rows from standard input.", rich_help_panel=_ROWS
-        ),
-    ] = None,
-    batch_rows: Annotated[
-        int, typer.Option(min=1, help="Rows read at a time.", rich_help_panel=_ROWS)
-    ] = 8192,
-    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No live display.")] = False,
+    buckets: options.Buckets = 256,
+    standardise: options.Standardise = True,
+    format: options.Format = None,
+    delimiter: options.Delimiter = None,
+    header: options.Header = True,
+    n_features: options.Width = None,
+    batch_rows: options.BatchRows = 8192,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Learn features from a stream and write them, row by row, in memory that never grows.
 
@@ -224,12 +199,15 @@ def features(
     subspace as it is after a hundred rows, this one among them. The fit error written beside
     them is from before: where it rises, the stream has changed.
     """
-    if not out.endswith((".parquet", ".csv", ".tsv")):
+    if out == "-" and as_json:
+        raise UserError("--out - and --json would both write to standard output", "leave one out")
+    if out != "-" and not out.endswith((".parquet", ".csv", ".tsv")):
         raise UserError(f"{out} has a suffix that cannot be written", "use .parquet, .csv or .tsv")
     if on_bad not in ("raise", "skip"):
-        raise UserError(f"--on-bad {on_bad} is not known", "use one of: raise, skip")
+        raise not_accepted("--on-bad", on_bad, ["raise", "skip"])
     inputs = [name for name in (file, apply) if name is not None]
-    check_outputs({"--out": Path(out), "--save": save, "--report": report}, *inputs)
+    place = None if out == "-" else Path(out)
+    check_outputs({"--out": place, "--save": save, "--report": report}, *inputs)
     given: dict[str, Any] = {
         "n_components": n_components, "budget": budget, "kernel": kernel, "gamma": gamma,
         "degree": degree, "coef0": coef0, "alpha": alpha, "solver": solver,
@@ -257,6 +235,8 @@ def features(
     if saved is not None:
         reading["schema"] = saved.preparation.schema
         reading["n_features"] = n_features or saved.preparation.matrix_width
+    for name, value in given.items():
+        check_value(OnlineKernelFeatures, name, value)
     console = Console(stderr=True)
     stop = Stop()
     with stop.listening(), contextlib.closing(open_stream(file, **reading)) as source:
@@ -281,7 +261,8 @@ def features(
             {**summary, "out": out, "save": _text(save), "report": _text(report)}
         )  # fmt: skip
     else:
-        _print_summary(run, summary, out, save, report)
+        messages = console if out == "-" else Console()
+        _print_summary(messages, run, summary, out, save, report)
     if stop.signal is not None:
         raise typer.Exit(128 + stop.signal)
 
@@ -394,7 +375,7 @@ class _Run:
     def _admit(self, batch: Batch) -> tuple[Any, ...]:
         """Prepared rows, where they came from, and the columns that go through."""
         prepare = self.stream.admit if self.learning else self.stream.preparation.transform
-        return prepare(batch), batch.lines, *(_plain(batch.columns[name]) for name in self.kept)
+        return prepare(batch), batch.lines, *(plain(batch.columns[name]) for name in self.kept)
 
     def _table(
         self, rows: tuple[Any, ...], first: int, end: int, display: _Display
@@ -450,12 +431,6 @@ class _Run:
 
 def _value(value: Any) -> Any:
     return value_of(value) if isinstance(value, str) else value
-
-
-def _plain(column: Any) -> Any:
-    if isinstance(column, Text):
-        return np.array([*column.values, None], dtype=object)[column.codes]
-    return column
 
 
 def _join(upper: Any, lower: Any) -> Any:
@@ -540,9 +515,9 @@ def _notes(run: _Run) -> list[str]:
 
 
 def _print_summary(
-    run: _Run, summary: dict[str, Any], out: str, save: Path | None, report: Path | None
-) -> None:
-    console = Console()
+    console: Console, run: _Run, summary: dict[str, Any], out: str, save: Path | None,
+    report: Path | None,
+) -> None:  # fmt: skip
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", justify="right")
     table.add_column()
@@ -568,7 +543,8 @@ def _print_summary(
         table.add_row("change", f"[yellow]and {len(run.trace.changes) - 10:,} more[/]")
     for note in _notes(run):
         table.add_row("note", f"[yellow]{escape(note)}[/]")
-    table.add_row("features", escape(f"{out} ({summary['features']} for each row)"))
+    where = "standard output" if out == "-" else out
+    table.add_row("features", escape(f"{where} ({summary['features']} for each row)"))
     if save is not None:
         table.add_row("extractor", escape(str(save)))
     if report is not None:

@@ -19,9 +19,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from kernelstream._version import __version__
+from kernelstream.cli import options
 from kernelstream.cli.display import Display, size
-from kernelstream.cli.errors import UserError, check_outputs, print_json
+from kernelstream.cli.errors import UserError, check_outputs, not_accepted, print_json
 from kernelstream.cli.methods import METHODS, method_options, option
+from kernelstream.cli.options import ROWS, RUN
 from kernelstream.cli.running import (
     RISK_SENSITIVE,
     Plan,
@@ -34,15 +36,11 @@ from kernelstream.errors import CapWarning
 from kernelstream.storage import replace_file
 
 _STREAM = "What is learned"
-_RUN = "The run"
-_ROWS = "How rows are read and prepared"
 _METHOD = "Method options (each method's own default where not given)"
 
 
 def learn(
-    file: Annotated[
-        str, typer.Argument(help="CSV, TSV, LIBSVM, Parquet, Arrow or .npz; - is standard input.")
-    ],
+    file: options.File,
     target: Annotated[
         str, typer.Option(help="The column to predict.", rich_help_panel=_STREAM)
     ] = "target",
@@ -58,40 +56,31 @@ def learn(
         ),
     ] = None,
     drop: Annotated[
-        Optional[list[str]],
-        typer.Option(help="A column to leave out; may be repeated.", rich_help_panel=_STREAM),
+        Optional[list[str]], typer.Option(help=options.DROP, rich_help_panel=_STREAM)
     ] = None,
     column: Annotated[
         Optional[list[str]],
-        typer.Option(
-            help="What a column is, where its first rows would suggest something else: "
-            "NAME=number, NAME=text or NAME=date; may be repeated.",
-            rich_help_panel=_STREAM,
-            metavar="NAME=KIND",
-        ),
+        typer.Option(help=options.COLUMN, rich_help_panel=_STREAM, metavar="NAME=KIND"),
     ] = None,
     out: Annotated[
-        Optional[Path], typer.Option(help="Where to write the model.", rich_help_panel=_RUN)
+        Optional[Path], typer.Option(help="Where to write the model.", rich_help_panel=RUN)
     ] = None,
-    report: Annotated[
-        Optional[Path],
-        typer.Option(help="Where to write the report, one HTML file.", rich_help_panel=_RUN),
-    ] = None,
+    report: options.Report = None,
     trace: Annotated[
         Optional[Path],
-        typer.Option(help="Where to write the metrics over time, as CSV.", rich_help_panel=_RUN),
+        typer.Option(help="Where to write the metrics over time, as CSV.", rich_help_panel=RUN),
     ] = None,
     checkpoint: Annotated[
         Optional[Path],
-        typer.Option(help="A folder for checkpoints: the run can go on.", rich_help_panel=_RUN),
+        typer.Option(help="A folder for checkpoints: the run can go on.", rich_help_panel=RUN),
     ] = None,
     checkpoint_seconds: Annotated[
-        float, typer.Option(min=0.0, help="Seconds between two checkpoints.", rich_help_panel=_RUN)
+        float, typer.Option(min=0.0, help="Seconds between two checkpoints.", rich_help_panel=RUN)
     ] = 30.0,
     resume: Annotated[
         bool,
         typer.Option(
-            "--resume", help="Go on from the checkpoint, if there is one.", rich_help_panel=_RUN
+            "--resume", help="Go on from the checkpoint, if there is one.", rich_help_panel=RUN
         ),
     ] = False,
     metrics: Annotated[
@@ -99,27 +88,25 @@ def learn(
         typer.Option(
             help="Metrics, comma-separated. Of classes: accuracy, kappa (these two by default), "
             "error, balanced_accuracy, f1, log_loss, auc; of numbers: mae, rmse (these two), r2.",
-            rich_help_panel=_RUN,
+            rich_help_panel=RUN,
         ),
     ] = None,
     every: Annotated[
-        int, typer.Option(min=1, help="Samples between two records.", rich_help_panel=_RUN)
+        int, typer.Option(min=1, help="Samples between two records.", rich_help_panel=RUN)
     ] = 1000,
     window: Annotated[
-        int, typer.Option(min=1, help="Samples of the windowed metrics.", rich_help_panel=_RUN)
+        int, typer.Option(min=1, help="Samples of the windowed metrics.", rich_help_panel=RUN)
     ] = 1000,
     lag: Annotated[
-        int, typer.Option(min=0, help="Labels come this many samples late.", rich_help_panel=_RUN)
+        int, typer.Option(min=0, help="Labels come this many samples late.", rich_help_panel=RUN)
     ] = 0,
     on_bad: Annotated[
         str,
-        typer.Option(
-            help="Rows that do not fit: raise, skip or quarantine.", rich_help_panel=_ROWS
-        ),
+        typer.Option(help="Rows that do not fit: raise, skip or quarantine.", rich_help_panel=ROWS),
     ] = "raise",
     quarantine: Annotated[
         Optional[Path],
-        typer.Option(help="Where --on-bad quarantine puts them.", rich_help_panel=_ROWS),
+        typer.Option(help="Where --on-bad quarantine puts them.", rich_help_panel=ROWS),
     ] = None,
     warm_up: Annotated[
         int,
@@ -127,43 +114,25 @@ def learn(
             min=1,
             help="Rows after which standardising is frozen; a target of numbers is learned from "
             "then on, those rows included.",
-            rich_help_panel=_ROWS,
+            rich_help_panel=ROWS,
         ),
     ] = 1000,
-    buckets: Annotated[
-        int, typer.Option(min=1, help="Hashed features for text columns.", rich_help_panel=_ROWS)
-    ] = 256,
-    standardise: Annotated[
-        bool, typer.Option(help="Standardise numbers.", rich_help_panel=_ROWS)
-    ] = True,
+    buckets: options.Buckets = 256,
+    standardise: options.Standardise = True,
     like: Annotated[
         Optional[Path],
         typer.Option(
             help="Prepare rows as this model does: models to be merged need that.",
-            rich_help_panel=_ROWS,
+            rich_help_panel=ROWS,
         ),
     ] = None,
-    format: Annotated[
-        Optional[str],
-        typer.Option(help="The file's format, if its name does not say.", rich_help_panel=_ROWS),
-    ] = None,
-    delimiter: Annotated[
-        Optional[str], typer.Option(help="Between fields of text.", rich_help_panel=_ROWS)
-    ] = None,
-    header: Annotated[
-        bool, typer.Option(help="The first line names the columns.", rich_help_panel=_ROWS)
-    ] = True,
-    n_features: Annotated[
-        Optional[int],
-        typer.Option(
-            min=1, help="Width of LIBSVM rows from standard input.", rich_help_panel=_ROWS
-        ),
-    ] = None,
-    batch_rows: Annotated[
-        int, typer.Option(min=1, help="Rows read at a time.", rich_help_panel=_ROWS)
-    ] = 8192,
-    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No live display.")] = False,
+    format: options.Format = None,
+    delimiter: options.Delimiter = None,
+    header: options.Header = True,
+    n_features: options.Width = None,
+    batch_rows: options.BatchRows = 8192,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
     **parameters: Any,
 ) -> None:
     """Learn from a stream: every row is predicted first, then learned from."""
@@ -462,7 +431,7 @@ def _text(path: Path | None) -> str | None:
 
 def _checked(value: str | None, accepted: tuple[str, ...], name: str) -> str | None:
     if value is not None and value not in accepted:
-        raise UserError(f"{name} {value} is not known", f"use one of: {', '.join(accepted)}")
+        raise not_accepted(name, value, accepted)
     return value
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import inspect
 import re
+from numbers import Integral
 from typing import Any
 
+from sklearn.utils._param_validation import Interval, StrOptions, make_constraint
+
 from kernelstream import models
-from kernelstream.cli.errors import UserError
+from kernelstream.cli.errors import UserError, not_accepted
 from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 
 #: What ``--model`` accepts: the classifier and the regressor of each method.
@@ -23,6 +26,12 @@ OF_EACH = {"beta"}
 #: Set by the tool itself: one pass over the stream, in its order.
 NOT_OPTIONS = {"n_epochs", "shuffle"}
 
+#: Words of the estimators that the tool refuses.
+REFUSED = {"scale"}
+
+#: How the values of some rules are typed.
+_WORDS = {"boolean": ["true", "false"], None: ["none"]}
+
 #: Defaults of the tool where they differ from the estimators'. A step costs the square of the
 #: points, and a stream is long; the same command gives the same model.
 DEFAULTS = {"max_points": 300, "random_state": 0}
@@ -31,7 +40,7 @@ DEFAULTS = {"max_points": 300, "random_state": 0}
 def estimator_class(method: str, task: str) -> type[Any]:
     """The estimator of a method for a task."""
     if method not in METHODS:
-        raise UserError(f"no method {method!r}", f"use one of: {', '.join(METHODS)}")
+        raise not_accepted("--model", method, list(METHODS))
     return METHODS[method][task == "regression"]
 
 
@@ -50,6 +59,7 @@ def make_estimator(method: str, task: str, given: dict[str, str | None], **defau
             raise UserError(f"{method} has no option --{name.replace('_', '-')}",
                             f"it has: {', '.join(option(name) for name in known)}")  # fmt: skip
         settings[name] = value_of(text)
+        check_value(estimator, name, text)
     if settings.get("gamma") == "scale":
         raise UserError("--gamma scale depends on how the stream is cut",
                         "give a number, or leave it out: 1 / inputs is taken")  # fmt: skip
@@ -110,6 +120,42 @@ def value_of(text: str) -> Any:
     if match := re.fullmatch(r"([0-9.]+)\s*([kmg])i?b?", lowered):  # 64M, 1.5GiB
         return int(float(match[1]) * 1024 ** ("kmg".index(match[2]) + 1))
     return text
+
+
+def check_value(estimator: type[Any], name: str, given: Any) -> None:
+    """Refuse what the estimator's table of parameters does not have, in words of the tool."""
+    rules = estimator._parameter_constraints[name]
+    value = value_of(given) if isinstance(given, str) else given
+    if any(make_constraint(rule).is_satisfied_by(value) for rule in rules):
+        return
+    words: list[str] = []
+    numbers: list[str] = []
+    for rule in rules:  # those for objects are left out: nobody can type one
+        if isinstance(rule, StrOptions):
+            words += sorted(rule.options - REFUSED)
+        elif isinstance(rule, Interval):
+            numbers.append(_range(rule))
+        elif rule == "random_state":
+            numbers.append("a whole number")
+        elif rule in _WORDS:
+            words += _WORDS[rule]
+    raise not_accepted(option(name), given, words if isinstance(given, str) else [], numbers)
+
+
+def _range(rule: Interval) -> str:
+    """An interval in words.
+
+    >>> _range(Interval(Integral, 1, 64, closed="both"))
+    'a whole number of at least 1 and at most 64'
+    """
+    bounds = []
+    if rule.left is not None:
+        least = "of at least" if rule.closed in ("left", "both") else "above"
+        bounds.append(f"{least} {rule.left:.10g}")
+    if rule.right is not None:
+        most = "at most" if rule.closed in ("right", "both") else "below"
+        bounds.append(f"{most} {rule.right:.10g}")
+    return f"a {'whole ' * (rule.type is Integral)}number {' and '.join(bounds)}"
 
 
 def _parameters(estimator: type[Any]) -> list[str]:

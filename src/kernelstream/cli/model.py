@@ -15,6 +15,7 @@ from kernelstream import models
 from kernelstream.cli.display import size
 from kernelstream.cli.errors import UserError, check_outputs, print_json
 from kernelstream.cli.methods import NOT_OPTIONS
+from kernelstream.cli.options import AsJson
 from kernelstream.cli.predict import ModelFile, load_stream_model
 from kernelstream.evaluation.prequential import DEFAULT_METRICS
 from kernelstream.pipeline import StreamModel
@@ -24,7 +25,6 @@ Error = Annotated[
     Optional[float], typer.Option(help="The error in the RKHS norm that may be made.")
 ]
 MaxPoints = Annotated[Optional[int], typer.Option(min=1, help="Points that may remain.")]
-AsJson = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
 
 
 def inspect(

@@ -6,7 +6,7 @@ import contextlib
 import csv
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Annotated, Any, Optional
 
@@ -16,20 +16,23 @@ from rich.console import Console
 from rich.table import Table
 
 from kernelstream import storage
-from kernelstream.cli.errors import UserError, check_outputs, print_json
+from kernelstream.cli.data import plain
+from kernelstream.cli.errors import UserError, check_outputs, not_accepted, print_json
+from kernelstream.cli.options import DELIMITER, FORMAT, HEADER, RAISE_OR_SKIP, AsJson
 from kernelstream.evaluation.metrics import ClassMetrics, NumberMetrics, check_names
 from kernelstream.evaluation.prequential import DEFAULT_METRICS
 from kernelstream.pipeline import StreamModel
 from kernelstream.storage import ModelFileError, replacing
 from kernelstream.streams import open_stream
-from kernelstream.streams.batch import Source
+from kernelstream.streams.batch import Column, Source, Text
+from kernelstream.streams.columns import check_present
 
 ModelFile = Annotated[Path, typer.Argument(help="A model written by learn, merge or compress.")]
 DataFile = Annotated[str, typer.Argument(help="Raw rows as learned from; - is standard input.")]
-OnBad = Annotated[str, typer.Option(help="Rows that do not fit: raise or skip.")]
-Format = Annotated[Optional[str], typer.Option(help="The file's format, if its name is silent.")]
-Delimiter = Annotated[Optional[str], typer.Option(help="Between fields of text.")]
-Header = Annotated[bool, typer.Option(help="The first line names the columns.")]
+OnBad = Annotated[str, typer.Option(help=RAISE_OR_SKIP)]
+Format = Annotated[Optional[str], typer.Option(help=FORMAT)]
+Delimiter = Annotated[Optional[str], typer.Option(help=DELIMITER)]
+Header = Annotated[bool, typer.Option(help=HEADER)]
 
 
 def predict(
@@ -44,6 +47,10 @@ def predict(
             "--scores", help="Also probabilities, or decision values where there are none."
         ),
     ] = False,
+    keep: Annotated[
+        Optional[list[str]],
+        typer.Option(help="A column to copy in front of the prediction; may be repeated."),
+    ] = None,
     on_bad: OnBad = "raise",
     format: Format = None,
     delimiter: Delimiter = None,
@@ -52,13 +59,19 @@ def predict(
     """Predict raw rows, one line of CSV for each: where it came from and what is predicted."""
     check_outputs({"--out": out}, file, model)
     learned = load_stream_model(model)
-    names = ["line", f"predicted_{learned.target}", *_score_names(learned, scores)]
-    with contextlib.closing(open_rows(learned, file, on_bad, format, delimiter, header)) as source:
+    kept = list(dict.fromkeys(keep or []))
+    ours = ["line", f"predicted_{learned.target}", *_score_names(learned, scores)]
+    theirs = [f"{name}_" if name in ours else name for name in kept]
+    source = open_rows(learned, file, on_bad, format, delimiter, header, keep=kept)
+    with contextlib.closing(source):
+        for name in kept:
+            check_present(file, name, list(source.schema))
         with _output(out) as stream:
             writer = csv.writer(stream, lineterminator="\n")
-            writer.writerow(names)
+            writer.writerow([ours[0], *theirs, *ours[1:]])
             for batch in source:
-                columns = [batch.lines.tolist(), learned.predict(batch).tolist()]
+                columns = [batch.lines.tolist(), *(_written(batch.columns[name]) for name in kept)]
+                columns.append(learned.predict(batch).tolist())
                 if scores:
                     columns.extend(_scores(learned, batch).T.tolist())
                 writer.writerows(zip(*columns, strict=True))
@@ -73,7 +86,7 @@ def evaluate(
     format: Format = None,
     delimiter: Delimiter = None,
     header: Header = True,
-    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Measure a trained model on labelled rows, without learning from them."""
     learned = load_stream_model(model)
@@ -142,12 +155,14 @@ def open_rows(
     delimiter: str | None,
     header: bool,
     labelled: bool = False,
+    keep: Sequence[str] = (),
 ) -> Source:
-    """Rows read as the model's columns were when it learned, and no other columns."""
+    """Rows read as the model's columns were when it learned; of other columns those to keep."""
     if on_bad not in ("raise", "skip"):
-        raise UserError(f"--on-bad {on_bad} is not known", "use one of: raise, skip")
+        raise not_accepted("--on-bad", on_bad, ["raise", "skip"])
     preparation = model.preparation
     used = [name for name in preparation.schema if name not in preparation.ignore]
+    as_text = {name: "text" for name in keep if name not in used}  # as they stand
     return open_stream(
         file,
         target=model.target if labelled else None,
@@ -155,8 +170,8 @@ def open_rows(
         format=format,
         delimiter=delimiter,
         header=header,
-        schema=preparation.schema,
-        columns=used or None,
+        schema=preparation.schema | as_text,
+        columns=[*used, *keep] or None,
         n_features=preparation.matrix_width,
     )
 
@@ -172,6 +187,23 @@ def _output(path: Path | None) -> Iterator[IO[str]]:
         yield text
         text.flush()
         text.detach()
+
+
+def _written(column: Column) -> list[Any]:
+    """The values of a column to copy; None, which is written as nothing, where one is missing.
+
+    >>> _written(np.array([7.0, 0.5, np.nan]))
+    [7, 0.5, None]
+    """
+    values = plain(column).tolist()
+    if isinstance(column, Text) or column.dtype.kind != "f":
+        return values
+    return [None if value != value else _short(value) for value in values]
+
+
+def _short(value: float) -> float:
+    """Whole numbers without a fraction, as far as all of them have a float of their own."""
+    return int(value) if value.is_integer() and abs(value) <= 2**53 else value
 
 
 def _score_names(model: StreamModel, wanted: bool) -> list[str]:

@@ -40,12 +40,21 @@ def choose_columns(
     return [name for name in names if name in columns or name == target]
 
 
+def nearest(wanted: str, names: Sequence[str], likeness: float = 0.5) -> str | None:
+    """The name that was probably meant, if one is alike enough (from 0, not at all, to 1).
+
+    >>> nearest("citty", ["load", "city"])
+    'city'
+    """
+    return next(iter(difflib.get_close_matches(wanted, names, n=1, cutoff=likeness)), None)
+
+
 def check_present(source: str, wanted: str, names: Sequence[str], cure: str = "") -> None:
     """Refuse a name that is none of these, with the nearest one."""
     if wanted in names:
         return
-    near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.5)
-    hint = f" Did you mean {near[0]!r}?" if near else cure
+    near = nearest(wanted, names)
+    hint = cure if near is None else f" Did you mean {near!r}?"
     if len(names) == 1 and any(sign in str(names[0]) for sign in ";\t|"):
         hint = " Is there another --delimiter (delimiter=) between its fields?"
     raise StreamError(

@@ -21,6 +21,7 @@ from kernelstream.streams.arrow_columns import (
 from kernelstream.streams.bad_rows import BadRows
 from kernelstream.streams.columns import check_schema, choose_columns
 from kernelstream.streams.errors import StreamError, require
+from kernelstream.streams.libsvm import looks_like_libsvm
 from kernelstream.streams.raw_bytes import ByteStream
 from kernelstream.streams.records import Block, count_fields, ends_inside_quotes
 from kernelstream.streams.text_source import Parsed, TextSource
@@ -81,6 +82,11 @@ class DelimitedSource(TextSource):
                 f"{self.name}, line {block.line}: the header is not UTF-8 text. "
                 "Convert the file: iconv -f LATIN1 -t UTF-8."
             ) from None
+        if looks_like_libsvm(block.data):
+            raise StreamError(
+                f"{self.name} begins with a row of LIBSVM text, not with a header. "
+                "Name the format: --format libsvm (format=)."
+            )
         generic = self._generic_names(block)
         types = dict.fromkeys(generic, self._arrow.string())
         fields = self._read(block.data, generic, types).to_pylist()[0]

@@ -18,6 +18,8 @@ from kernelstream.streams.records import Block, BlockReader
 from kernelstream.streams.text_source import Parsed, TextSource
 
 _COMMENT = re.compile(rb"#[^\r\n]*")
+_NUMBER = rb"[-+]?[.\d][-+.\deE]*"
+_LINE = re.compile(rb"%b(\s+qid:\d+)?(\s+\d+:%b)+" % (_NUMBER, _NUMBER))
 _LARGEST = 2**31 - 1  # column numbers of a CSR matrix
 _DIGITS = 10  # of the largest
 
@@ -126,6 +128,15 @@ class LibsvmSource(TextSource):
             places.append(place - 1)
             previous = place
         return label, np.array(places, np.int32), np.array(numbers, np.float64)
+
+
+def looks_like_libsvm(line: bytes) -> bool:
+    """Whether a line is a number followed by index:value, which no header is.
+
+    >>> looks_like_libsvm(b"-1 3:0.5 7:1"), looks_like_libsvm(b"time 10:30,load")
+    (True, False)
+    """
+    return _LINE.fullmatch(_COMMENT.sub(b"", line).strip()) is not None
 
 
 class _BadLineError(Exception):

@@ -1,0 +1,44 @@
+"""Options that several commands share: what each of them means is said here, once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+RUN = "The run"
+ROWS = "How rows are read and prepared"
+
+# The texts of options that do not stand in the same box of every command's help.
+DROP = "A column to leave out; may be repeated."
+COLUMN = (
+    "What a column is, where its first rows would suggest something else: NAME=number, NAME=text "
+    "or NAME=date; may be repeated."
+)
+FORMAT = "The file's format, if its name does not say."
+DELIMITER = "Between fields of text."
+HEADER = "The first line names the columns."
+RAISE_OR_SKIP = "Rows that do not fit: raise or skip."
+
+File = Annotated[
+    str, typer.Argument(help="CSV, TSV, LIBSVM, Parquet, Arrow or .npz; - is standard input.")
+]
+Report = Annotated[
+    Optional[Path],
+    typer.Option(help="Where to write the report, one HTML file.", rich_help_panel=RUN),
+]
+Buckets = Annotated[
+    int, typer.Option(min=1, help="Hashed inputs for text columns.", rich_help_panel=ROWS)
+]
+Standardise = Annotated[bool, typer.Option(help="Standardise numbers.", rich_help_panel=ROWS)]
+Format = Annotated[Optional[str], typer.Option(help=FORMAT, rich_help_panel=ROWS)]
+Delimiter = Annotated[Optional[str], typer.Option(help=DELIMITER, rich_help_panel=ROWS)]
+Header = Annotated[bool, typer.Option(help=HEADER, rich_help_panel=ROWS)]
+Width = Annotated[
+    Optional[int],
+    typer.Option(min=1, help="Width of LIBSVM rows from standard input.", rich_help_panel=ROWS),
+]
+BatchRows = Annotated[int, typer.Option(min=1, help="Rows read at a time.", rich_help_panel=ROWS)]
+AsJson = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No live display.")]
