@@ -428,6 +428,10 @@ def test_predict_takes_what_may_differ(tool, model, rows):
     assert "1 rows refused, the first on line 4" in result.err
     tool("predict", model, "new.csv", "--out", "said.csv", code=2)
     assert not (model.parent / "said.csv").exists()
+    same = tool("predict", model, "new.csv", "--on-bad", "skip", "--scores", "--out", "-")
+    assert same.out == result.out
+    refused = tool("predict", model, "new.csv", "--out", "said.parquet", code=2)
+    assert "predictions are written as CSV" in refused.err
 
 
 NEW = """id,when,city,y,x,one,line

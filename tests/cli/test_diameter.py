@@ -61,3 +61,16 @@ def test_columns_left_out_and_diameters_given(stream):
     for wrong in ("", "1,x", "0", "-1", "inf"):
         with pytest.raises(UserError, match="no diameters"):
             run(*words, "--deltas", wrong)
+
+
+def test_a_file_that_does_not_say_what_it_is(stream, tmp_path):
+    other = tmp_path / "rows.txt"
+    lines = stream.read_text().splitlines()
+    other.write_text("\n".join(line.replace(",", ";") for line in lines[1:]))
+    words = ("--rows", "300", "--deltas", "1", "--json")
+    named = json.loads(run(stream, "--target", "label", *words))
+    plain = json.loads(
+        run(other, "--target", "c2", *words, "--format", "csv", "--delimiter", ";", "--no-header")
+    )
+    for name in ("delta", "points", "mistake rate"):
+        assert plain[name] == named[name]

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from kernelstream.cli.errors import UserError, check_outputs, not_accepted
-from kernelstream.cli.options import FORMAT
+from kernelstream.cli.options import PlainFormat
 from kernelstream.preparation import kind_of
 from kernelstream.streams import (
     list_datasets,
@@ -103,7 +103,7 @@ def convert(
     target: Annotated[
         str, typer.Option(help="The target column; .npz and .libsvm need to know it.")
     ] = "target",
-    format: Annotated[Optional[str], typer.Option(help=FORMAT)] = None,
+    format: PlainFormat = None,
 ) -> None:
     """Write a stream in another format.
 

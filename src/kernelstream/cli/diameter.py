@@ -15,11 +15,11 @@ from scipy.sparse import issparse, vstack
 
 from kernelstream.cli.errors import UserError
 from kernelstream.cli.methods import make_estimator
-from kernelstream.cli.options import DROP, AsJson, File
+from kernelstream.cli.options import DROP, AsJson, File, PlainDelimiter, PlainFormat, PlainHeader
 from kernelstream.evaluation import diameter_curve
 from kernelstream.pipeline import StreamModel, guess_task
 from kernelstream.preparation import Preparation
-from kernelstream.streams import open_stream
+from kernelstream.streams import Source, open_stream
 
 #: Rows read at a time.
 _BATCH = 4096
@@ -34,6 +34,9 @@ def diameter(
         typer.Option(help="Diameters to try, such as 0.5,1,2; else twice the usual distance."),
     ] = None,
     rows: Annotated[int, typer.Option(help="How many of the first rows to try.", min=2)] = 20_000,
+    format: PlainFormat = None,
+    delimiter: PlainDelimiter = None,
+    header: PlainHeader = True,
     out: Annotated[Optional[Path], typer.Option(help="Where to save the picture.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -41,7 +44,11 @@ def diameter(
 
     The error of a regression is in standard deviations of the target.
     """
-    X, y, estimator = _first_rows(file, target, drop or [], rows)
+    stream = open_stream(
+        file, target=target, drop=drop or [], batch_rows=_BATCH, format=format,
+        delimiter=delimiter, header=header,
+    )  # fmt: skip
+    X, y, estimator = _first_rows(file, stream, target, rows)
     curve = diameter_curve(estimator, X, y, None if deltas is None else _numbers(deltas))
     if out is not None:
         curve.plot(out)
@@ -67,11 +74,10 @@ def _numbers(text: str) -> list[float]:
     return numbers
 
 
-def _first_rows(file: str, target: str, drop: list[str], rows: int) -> tuple[Any, Any, Any]:
+def _first_rows(file: str, stream: Source, target: str, rows: int) -> tuple[Any, Any, Any]:
     """Features and targets as ``learn`` prepares them, and an AVM that suits them."""
     model: StreamModel | None = None
     parts: list[tuple[Any, Any]] = []
-    stream = open_stream(file, target=target, drop=drop, batch_rows=_BATCH)
     with contextlib.closing(stream) as source:
         for batch in source:
             if model is None:

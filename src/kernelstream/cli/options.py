@@ -35,6 +35,10 @@ Standardise = Annotated[bool, typer.Option(help="Standardise numbers.", rich_hel
 Format = Annotated[Optional[str], typer.Option(help=FORMAT, rich_help_panel=ROWS)]
 Delimiter = Annotated[Optional[str], typer.Option(help=DELIMITER, rich_help_panel=ROWS)]
 Header = Annotated[bool, typer.Option(help=HEADER, rich_help_panel=ROWS)]
+# The same in commands whose help has no boxes.
+PlainFormat = Annotated[Optional[str], typer.Option(help=FORMAT)]
+PlainDelimiter = Annotated[Optional[str], typer.Option(help=DELIMITER)]
+PlainHeader = Annotated[bool, typer.Option(help=HEADER)]
 Width = Annotated[
     Optional[int],
     typer.Option(min=1, help="Width of LIBSVM rows from standard input.", rich_help_panel=ROWS),

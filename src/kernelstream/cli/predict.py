@@ -18,7 +18,13 @@ from rich.table import Table
 from kernelstream import storage
 from kernelstream.cli.data import plain
 from kernelstream.cli.errors import UserError, check_outputs, not_accepted, print_json
-from kernelstream.cli.options import DELIMITER, FORMAT, HEADER, RAISE_OR_SKIP, AsJson
+from kernelstream.cli.options import (
+    RAISE_OR_SKIP,
+    AsJson,
+    PlainDelimiter,
+    PlainFormat,
+    PlainHeader,
+)
 from kernelstream.evaluation.metrics import ClassMetrics, NumberMetrics, check_names
 from kernelstream.evaluation.prequential import DEFAULT_METRICS
 from kernelstream.pipeline import StreamModel
@@ -30,16 +36,16 @@ from kernelstream.streams.columns import check_present
 ModelFile = Annotated[Path, typer.Argument(help="A model written by learn, merge or compress.")]
 DataFile = Annotated[str, typer.Argument(help="Raw rows as learned from; - is standard input.")]
 OnBad = Annotated[str, typer.Option(help=RAISE_OR_SKIP)]
-Format = Annotated[Optional[str], typer.Option(help=FORMAT)]
-Delimiter = Annotated[Optional[str], typer.Option(help=DELIMITER)]
-Header = Annotated[bool, typer.Option(help=HEADER)]
+
+#: Suffixes that say of a file what predictions are not.
+_NOT_CSV = {".parquet", ".arrow", ".feather", ".npz", ".json", ".html", ".ks"}
 
 
 def predict(
     model: ModelFile,
     file: DataFile,
     out: Annotated[
-        Optional[Path], typer.Option(help="A CSV file; by default standard output.")
+        Optional[Path], typer.Option(help="A CSV file; by default, or with -, standard output.")
     ] = None,
     scores: Annotated[
         bool,
@@ -52,12 +58,15 @@ def predict(
         typer.Option(help="A column to copy in front of the prediction; may be repeated."),
     ] = None,
     on_bad: OnBad = "raise",
-    format: Format = None,
-    delimiter: Delimiter = None,
-    header: Header = True,
+    format: PlainFormat = None,
+    delimiter: PlainDelimiter = None,
+    header: PlainHeader = True,
 ) -> None:
     """Predict raw rows, one line of CSV for each: where it came from and what is predicted."""
+    out = None if str(out) == "-" else out
     check_outputs({"--out": out}, file, model)
+    if out is not None and out.suffix in _NOT_CSV:
+        raise UserError(f"{out}: predictions are written as CSV", "use a name that ends in .csv")
     learned = load_stream_model(model)
     kept = list(dict.fromkeys(keep or []))
     ours = ["line", f"predicted_{learned.target}", *_score_names(learned, scores)]
@@ -83,9 +92,9 @@ def evaluate(
     file: DataFile,
     metrics: Annotated[Optional[str], typer.Option(help="Metrics, comma-separated.")] = None,
     on_bad: OnBad = "raise",
-    format: Format = None,
-    delimiter: Delimiter = None,
-    header: Header = True,
+    format: PlainFormat = None,
+    delimiter: PlainDelimiter = None,
+    header: PlainHeader = True,
     as_json: AsJson = False,
 ) -> None:
     """Measure a trained model on labelled rows, without learning from them."""
