@@ -46,13 +46,13 @@ def test_regression_measures_rmse(stream):
     assert curve.errors[0] == pytest.approx(root_mean_squared_error(y, said))
 
 
-def test_candidates_lie_around_twice_the_mean_distance(stream):
+def test_candidates_go_from_auto_to_the_end_of_the_papers_range(stream):
     X = stream[0][:200]
     distances = np.linalg.norm(X[:, None] - X[None], axis=2)[np.triu_indices(200, 1)]
     mean, deviation = distances.mean(), distances.std()
     deltas = candidate_deltas(stream[0])
     assert deltas[-1] == pytest.approx(2.0 * (mean + deviation))
-    assert deltas[0] == pytest.approx(2.0 * max(mean - deviation, 0.25 * mean))
+    assert deltas[0] == pytest.approx(max(mean - deviation, 0.25 * mean))
     assert candidate_deltas(csr_array(stream[0])) == pytest.approx(deltas)
     with pytest.raises(ValueError, match="give deltas"):
         candidate_deltas(np.ones((5, 2)))

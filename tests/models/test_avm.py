@@ -127,11 +127,9 @@ def test_delta_comes_from_the_first_samples_and_stays(estimator_class):
     model.partial_fit(X[199:200], y[199:200])
     distances = np.sqrt(((X[:200, None] - X[None, :200]) ** 2).sum(axis=2))
     pairs = distances[np.triu_indices(200, 1)]
-    assert model.delta_ == pytest.approx(2.0 * (pairs.mean() - pairs.std()))
+    assert model.delta_ == pytest.approx(pairs.mean() - pairs.std())
     assert model.n_seen_ == 200
-    assert model.partial_fit(10.0 * X, y).delta_ == pytest.approx(
-        2.0 * (pairs.mean() - pairs.std())
-    )
+    assert model.partial_fit(10.0 * X, y).delta_ == pytest.approx(pairs.mean() - pairs.std())
 
 
 @both
@@ -175,6 +173,15 @@ def test_the_cap_warns_once_and_counts(estimator_class):
     assert model.n_forced_ > forced
 
 
+@both
+def test_a_diameter_that_nobody_chose_does_not_warn(estimator_class):
+    X, y = stream(estimator_class, n=300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = estimator_class(max_points=5).partial_fit(X, y)
+    assert model.n_forced_ > 0
+
+
 def test_memory_grows_with_the_points_not_with_their_square():
     X, y = stream(AVMClassifier, n=3000, features=5)
     model = AVMClassifier("log_loss", delta=0.01, max_points=None, average=False)
@@ -197,7 +204,7 @@ def test_kernels_that_are_not_isotropic_are_refused_with_the_reason(estimator_cl
 @pytest.mark.parametrize(
     "change",
     [{"gamma": 2.0}, {"kernel": "laplacian"}, {"delta": 2.0}, {"coverage": "hyperrectangle"},
-     {"average": False}],
+     {"average": True}],
 )  # fmt: skip
 def test_what_makes_the_model_cannot_change(estimator_class, change):
     X, y = stream(estimator_class)
@@ -242,7 +249,18 @@ def test_every_regression_loss_learns(loss):
     random = np.random.default_rng(0)
     X = random.uniform(-3.0, 3.0, (4000, 1))
     y = np.sin(2.0 * X[:, 0]) + 0.1 * random.normal(size=4000)
-    assert AVMRegressor(loss, alpha=1e-3).partial_fit(X, y).score(X, y) > 0.9
+    assert AVMRegressor(loss, alpha=1e-3, average=0.5).partial_fit(X, y).score(X, y) > 0.9
+
+
+def test_the_default_regression_follows_a_changing_stream():
+    random = np.random.default_rng(0)
+    X = random.uniform(-3.0, 3.0, (5000, 1))
+    y = np.sin(X[:, 0] + np.linspace(0.0, 6.0, 5000))
+    errors = {
+        average: np.mean((AVMRegressor(average=average).predict_then_learn(X, y) - y) ** 2)
+        for average in (AVMRegressor().average, 0.5)
+    }
+    assert errors[False] < 0.7 * errors[0.5]
 
 
 @pytest.mark.parametrize("loss", CLASSIFICATION_LOSSES)

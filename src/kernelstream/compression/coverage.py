@@ -21,7 +21,7 @@ SHAPES = {"hypersphere": core.HYPERSPHERE, "hyperrectangle": core.HYPERRECTANGLE
 #: ``delta="auto"`` looks at the first samples, this many.
 FIRST_SAMPLES = 200
 
-#: It is never less than twice this share of the mean distance.
+#: It is never less than this share of the mean distance.
 SMALLEST_SHARE = 0.25
 
 
@@ -98,17 +98,16 @@ class Coverage:
 
 
 def suggested_delta(rows: Rows) -> float:
-    """A diameter for samples like these: 2 (mean - standard deviation) of their distances.
+    """A diameter for samples like these: mean less standard deviation of their distances.
 
-    Section 9.2 looks for delta around twice the mean pairwise distance, within two standard
-    deviations; this is the lower end. In many dimensions distances concentrate and it is close
-    to twice the mean; in few it is much smaller, where twice the mean would be a handful of
-    cells for all the data.
+    Half the lower end of what Section 9.2 looks at: twice the mean pairwise distance, within two
+    standard deviations. About half of all the data lies in a cell of twice the mean; with these the
+    errors are lower, also where there are more of them than ``max_points``.
     """
     mean, deviation = distance_statistics(rows)
     if not mean > 1e-100:  # one sample, or always the same
         return 1.0
-    return 2.0 * max(mean - deviation, SMALLEST_SHARE * mean)
+    return max(mean - deviation, SMALLEST_SHARE * mean)
 
 
 def distance_statistics(rows: Rows) -> tuple[float, float]:

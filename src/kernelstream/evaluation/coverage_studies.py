@@ -179,15 +179,16 @@ def beta_rho_surface(
 
 
 def candidate_deltas(X: ArrayLike, n: int = 9) -> Floats:
-    """Diameters worth trying: twice the mean pairwise distance, give or take two deviations.
+    """Diameters worth trying: from that of ``delta="auto"`` to the upper end of the paper's range.
 
-    Section 9.2 of the paper; the distances are those of the first 200 samples.
+    Section 9.2 looks around twice the mean pairwise distance, give or take two deviations; the
+    distances are those of the first 200 samples.
     """
     rows = as_finite_rows(X)
     mean, deviation = distance_statistics(slice_rows(rows, 0, min(FIRST_SAMPLES, count_rows(rows))))
     if not mean > 0.0:
         raise ValueError("the first samples are all alike: give deltas")
-    low = 2.0 * max(mean - deviation, SMALLEST_SHARE * mean)
+    low = max(mean - deviation, SMALLEST_SHARE * mean)
     return np.linspace(low, 2.0 * (mean + deviation), n)
 
 

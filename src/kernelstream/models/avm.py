@@ -41,23 +41,24 @@ _PARAMETERS = """
         Regularisation (lambda in the paper). The steps are 1 / (alpha t): the first 1 / alpha
         samples move the function a lot. Smaller for longer streams.
     delta : float or "auto", default="auto"
-        The diameter of the cells; larger: fewer points. ``auto`` takes twice the mean less the
-        standard deviation of the pairwise distances of the first 200 samples (fewer where
-        ``max_bytes`` does not hold them). Until then these samples wait, or until ``flush()``:
-        nothing is learned from them before.
+        The diameter of the cells; larger: fewer points. ``auto`` takes the mean less the standard
+        deviation of the pairwise distances of the first 200 samples (fewer where ``max_bytes``
+        does not hold them). Until then these samples wait, or until ``flush()``: nothing is
+        learned from them before.
     coverage : {{"hypersphere", "hyperrectangle"}} or Coverage, default="hypersphere"
         The shape of the cells. A fitted :class:`~kernelstream.Coverage` brings its cells along,
         with its own shape and delta (``delta`` here is then not used).
     beta, rho : float, default=0 and 1
         With probability min(1, beta / t^rho) a sample is not approximated by a core point but
         stored itself.
-    average : bool or float, default=0.5
+    average : bool or float, default={average}
         Predict with the mean of all iterates (True), with that of about the last part of them,
         this large, or with the last one (False). The end of a stream is not known: the part is
-        at least ``average`` and at most 2 ``average`` - ``average``^2 of what has been seen.
+        at least ``average`` and at most 2 ``average`` - ``average``^2 of what has been
+        seen. {choice}
     max_points : int or None, default=1000
         Never hold more points than this. Beyond it a sample outside all cells counts for the
-        nearest core point: see ``n_forced_``; the first time there is a warning.
+        nearest core point: see ``n_forced_``; where ``delta`` was given there is a warning.
     max_bytes : int, optional
         Never hold more memory than this; likewise.
     n_epochs : int, default=5
@@ -67,6 +68,11 @@ _PARAMETERS = """
     random_state : int, RandomState or None, default=None
         For the order in ``fit`` and for ``beta``.
 """
+
+_LARGE_STEPS = """A classifier's steps are large, and one more moves its
+        last iterate a lot; but on a stream that changes only that one keeps up."""
+_SMALL_STEPS = """A regression's steps are small enough to do
+        without, and an average lags behind a stream that changes."""
 
 _ATTRIBUTES = """
     delta_ : float or None
@@ -259,7 +265,8 @@ class _AVM(KernelEstimator):
             self.delta_ = suggested_delta(rows)
             self._forget_plan()
         super()._run(rows, targets, weights)
-        if self.n_forced_ and not self._warned:
+        # The diameter of "auto" is small on purpose: its cells may well outnumber the points.
+        if self.n_forced_ and self.delta != "auto" and not self._warned:
             self._warned = True
             warnings.warn(
                 f"The {self.model_order_} points that max_points={self.max_points} and "
@@ -319,7 +326,7 @@ class AVMClassifier(_AVM, KernelClassifier):
         ``hinge``, ``squared_hinge``, ``smooth_hinge``, ``log_loss`` or ``margin_log_loss``. With
         more than two classes ``hinge`` is Crammer and Singer's, ``margin_log_loss`` the paper's
         logistic loss and ``log_loss`` the multinomial one. ``log_loss`` gives probabilities.
-    {_PARAMETERS.strip().format(alpha="1e-4")}
+    {_PARAMETERS.strip().format(alpha="1e-4", average="0.2", choice=_LARGE_STEPS)}
 
     Attributes
     ----------
@@ -365,7 +372,7 @@ class AVMClassifier(_AVM, KernelClassifier):
         coverage: str | Coverage = "hypersphere",
         beta: float = 0.0,
         rho: float = 1.0,
-        average: bool | float = 0.5,
+        average: bool | float = 0.2,
         max_points: int | None = 1000,
         max_bytes: int | None = None,
         n_epochs: int = 5,
@@ -397,7 +404,7 @@ class AVMRegressor(_AVM, KernelRegressor):
         ``squared_error``, ``absolute_error``, ``epsilon_insensitive``, ``huber`` or ``quantile``;
         ``Loss("quantile", 0.9)`` for another level. Standardise the target (scikit-learn's
         ``TransformedTargetRegressor``): alpha is in its units, and the function has no intercept.
-    {_PARAMETERS.strip().format(alpha="1e-2")}
+    {_PARAMETERS.strip().format(alpha="1e-2", average="False", choice=_SMALL_STEPS)}
 
     Attributes
     ----------
@@ -442,7 +449,7 @@ class AVMRegressor(_AVM, KernelRegressor):
         coverage: str | Coverage = "hypersphere",
         beta: float = 0.0,
         rho: float = 1.0,
-        average: bool | float = 0.5,
+        average: bool | float = False,
         max_points: int | None = 1000,
         max_bytes: int | None = None,
         n_epochs: int = 5,
