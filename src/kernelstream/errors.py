@@ -1,5 +1,7 @@
 """What can go wrong while learning, as types to catch."""
 
+import sys
+
 
 class DivergenceError(ArithmeticError):
     """The step size is too large for the data: the weights would overflow.
@@ -14,3 +16,11 @@ class IllConditionedError(ArithmeticError):
 
 class CapWarning(UserWarning):
     """A cap on points or bytes costs accuracy."""
+
+
+def callers_level() -> int:
+    """The ``stacklevel`` of a warning that points at the line which called this package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("kernelstream."):
+        frame, level = frame.f_back, level + 1
+    return level

@@ -35,7 +35,7 @@ drawing = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning
 
 def settings(
     loss="hinge", regularisation=0.1, shape="hypersphere", delta=1.0, beta=0.0, rho=1.0,
-    most=10**9, suffix=0.0, projected=None, outputs=1,
+    most=10**9, suffix=0.0, memory=0.0, projected=None, outputs=1,
 ):  # fmt: skip
     """Settings of the pass by the names that the twin uses."""
     if projected is None:
@@ -50,6 +50,7 @@ def settings(
         rho=float(rho),
         most=most,
         suffix=float(suffix),
+        memory=float(memory),
         projected=projected,
         outputs=outputs,
     )
@@ -272,6 +273,36 @@ def test_predictions_are_made_before_learning(suffix, outputs):
         assert predictions[t] == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.parametrize(("loss", "outputs"), [("hinge", 1), ("hinge", 3), ("huber", 1)])
+def test_of_last_iterate_and_average_the_better_one_predicts(loss, outputs):
+    regression, n = loss == "huber", 300
+    X, labels = stream(n, outputs=outputs, regression=regression)
+    labels[n // 2 :] = -labels[n // 2 :] if regression else outputs * labels[n // 2 :] % 2
+    said = {}
+    for name, options in (("last", {}), ("average", {"suffix": 0.5})):
+        said[name] = np.empty((n, outputs))
+        chosen = settings(loss, outputs=outputs, regularisation=0.01, **options)
+        learn(gaussian(0.7), X, labels, chosen, predictions=said[name])
+    mistakes = {
+        name: np.abs(f[:, 0] - labels) if regression
+        else ((f[:, 0] > 0.0) if outputs == 1 else f.argmax(axis=1)) != labels
+        for name, f in said.items()
+    }  # fmt: skip
+    tracked, expected, used = 0.0, [], set()
+    for t in range(n):
+        used.add(name := "last" if tracked < 0.0 else "average")
+        expected.append(said[name][t])
+        if t % core.COMPARE_EVERY == 0:
+            gap = float(mistakes["last"][t]) - float(mistakes["average"][t])
+            tracked += (gap - tracked) / 5.0
+    chosen = settings(loss, outputs=outputs, regularisation=0.01, suffix=0.5, memory=5.0)
+    predictions = np.empty((n, outputs))
+    state, _, _ = learn(gaussian(0.7), X, labels, chosen, predictions=predictions)
+    assert predictions == pytest.approx(np.array(expected), rel=1e-9, abs=1e-9)
+    assert state.status[0]["tracker"] == pytest.approx(tracked, abs=1e-9)
+    assert used == {"last", "average"}
+
+
 def test_samples_without_derivative_are_not_stored():
     X = np.array([[0.0], [0.1], [5.0]])
     state, _, _ = learn(gaussian(1.0), X, np.ones(3), settings(regularisation=0.01, delta=0.01))
@@ -302,7 +333,7 @@ def test_the_squared_loss_needs_the_ball():
 
 def test_chunks_and_placement_do_not_change_a_bit():
     X, labels = stream(size(400, 30), features=19)
-    chosen = settings(delta=5.0, loss="log_loss", suffix=0.4)
+    chosen = settings(delta=5.0, loss="log_loss", suffix=0.4, memory=9.0)
     for sparse in (False, True):
         whole, _, _ = learn(gaussian(0.05), X, labels, chosen, sparse)
         pieces, _, _ = learn(gaussian(0.05), X, labels, chosen, sparse, steps=[])
@@ -322,7 +353,7 @@ def test_bad_samples_stop_the_pass():
 @drawing
 def test_a_state_survives_the_file():
     X, labels = stream()
-    chosen = settings(beta=3.0, suffix=0.5, loss="squared_hinge")
+    chosen = settings(beta=3.0, suffix=0.5, memory=9.0, loss="squared_hinge")
     straight, _, _ = learn(gaussian(0.7), X, labels, chosen)
     half, _, _ = learn(gaussian(0.7), X[:25], labels[:25], chosen)
     assert half.factor.shape == (0, 0)

@@ -92,7 +92,7 @@ def test_huge_numbers_give_zero_or_one(name, width, sparse):
 
 
 @pytest.mark.parametrize("name", RADIAL)
-@pytest.mark.parametrize("gamma", [1e-300, 1e300])
+@pytest.mark.parametrize("gamma", [1e-300, 1e300, 1.7e308])
 def test_extreme_widths_stay_within_zero_and_one(name, gamma):
     code = KERNELS[name][0].codes[0]
     X = samples(3)

@@ -162,8 +162,9 @@ def test_few_bytes_hold_fewer_samples(estimator_class):
 def test_the_cap_warns_once_and_counts(estimator_class):
     X, y = stream(estimator_class, n=300)
     model = estimator_class(delta=0.5, max_points=10)
-    with pytest.warns(CapWarning, match="max_points=10 .* nearest core point"):
+    with pytest.warns(CapWarning, match="max_points=10 .* nearest core point") as warned:
         model.partial_fit(X, y)
+    assert warned[0].filename == __file__  # the line to look at is ours, not one of the package
     assert model.model_order_ == 10
     forced = model.n_forced_
     assert forced > 0
@@ -173,21 +174,19 @@ def test_the_cap_warns_once_and_counts(estimator_class):
     assert model.n_forced_ > forced
 
 
-@both
-def test_a_diameter_that_nobody_chose_does_not_warn(estimator_class):
-    X, y = stream(estimator_class, n=300)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model = estimator_class(max_points=5).partial_fit(X, y)
-    assert model.n_forced_ > 0
-
-
 def test_memory_grows_with_the_points_not_with_their_square():
     X, y = stream(AVMClassifier, n=3000, features=5)
     model = AVMClassifier("log_loss", delta=0.01, max_points=None, average=False)
     model.partial_fit(X, y)
     assert model.model_order_ > 2000
     assert model.nbytes_ < 8 * 2 * model.model_order_ * (5 + 1 + 4) + 1000
+
+
+@pytest.mark.parametrize("shape", ["hypersphere", "hyperrectangle"])
+def test_duplicates_are_one_point_however_small_the_cells(shape):
+    X, y = np.ones((50, 3)), np.arange(50) % 2
+    model = AVMClassifier(delta=1e-200, coverage=shape).partial_fit(X, y)
+    assert model.model_order_ == 1
 
 
 # Kernels and parameters
@@ -263,16 +262,32 @@ def test_the_default_regression_follows_a_changing_stream():
     assert errors[False] < 0.7 * errors[0.5]
 
 
+def test_auto_takes_the_average_unless_the_stream_changes():
+    random = np.random.default_rng(0)
+    X = random.uniform(-2.0, 2.0, (4000, 2))
+    noise = 0.8 * random.normal(size=4000)
+    steady, moving = X[:, 0] * X[:, 1], X[:, 0] * np.cos(np.linspace(0.0, 12.0, 4000))
+    mistakes = {}
+    for name, y in (("steady", steady + noise > 0.0), ("moving", moving > 0.0)):
+        for average in (False, 0.5, "auto"):
+            model = AVMClassifier(average=average)
+            mistakes[name, average] = np.mean(model.predict_then_learn(X, y, classes=[0, 1]) != y)
+    assert mistakes["steady", 0.5] < 0.9 * mistakes["steady", False]
+    assert mistakes["moving", False] < 0.5 * mistakes["moving", 0.5]
+    for name, better in (("steady", 0.5), ("moving", False)):
+        assert mistakes[name, "auto"] < 1.05 * mistakes[name, better]
+
+
 @pytest.mark.parametrize("loss", CLASSIFICATION_LOSSES)
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("average", [False, True, 0.5])
+@pytest.mark.parametrize("average", [False, True, 0.5, "auto"])
 def test_every_classification_loss_learns(loss, classes, average):
     X, y = stream(AVMClassifier, n=3000, classes=classes)
     model = AVMClassifier(loss, alpha=1e-3, average=average).partial_fit(X, y)
     assert model.score(X, y) > 0.75
 
 
-@pytest.mark.parametrize("average", [False, True, 0.5])
+@pytest.mark.parametrize("average", [False, True, 0.5, "auto"])
 @pytest.mark.parametrize("loss", CLASSIFICATION_LOSSES)
 @pytest.mark.parametrize("labels", [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2]])
 def test_a_new_class_leaves_what_was_known(loss, labels, average):
@@ -306,7 +321,7 @@ def test_the_norm_survives_a_new_class():
 @both
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("delta", ["auto", 0.8])
-@pytest.mark.parametrize("average", [False, True, 0.5])
+@pytest.mark.parametrize("average", [False, True, 0.5, "auto"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_predict_then_learn(estimator_class, form, delta, average, weighted):
     X, y = stream(estimator_class, n=300)

@@ -115,7 +115,7 @@ def find_cell(shape, delta, rows, i, points, work, cells):
     half = delta / math.sqrt(points.shape[0])
     for j in range(cells):
         # |.|_inf <= |.|_2 <= sqrt(p) |.|_inf: most points are far enough to tell, and to spare.
-        if work[SQUARES, j] < 1.000001 * delta * delta and _in_box(rows, i, points, j, half):
+        if work[SQUARES, j] <= 1.000001 * delta * delta and _in_box(rows, i, points, j, half):
             return j
     return -1
 

@@ -41,7 +41,7 @@ class Rows(NamedTuple):
 _LOG2_E = 1.4426950408889634
 _ROUNDER = 6755399441055744.0  # 1.5 * 2**52: adding it rounds, the low bits hold the integer
 _UNDERFLOW = 708.0
-_LARGEST = np.finfo(np.float64).max
+_LARGEST_RATE = np.finfo(np.float64).max / _LOG2_E
 # (2^r - 1) / r for |r| <= 1/2, interpolated at Chebyshev's nodes: 6e-16 of 2^r at most.
 _C0, _C1, _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9 = (
     0.6931471805599462, 0.24022650695910075, 0.05550410866465167, 0.009618129107618665,
@@ -87,7 +87,7 @@ def exponentials(source, s, rate, n, target, t):
 
     The relative error is below 1e-15 + 3e-16 rate x, as of NumPy's ``exp(-(rate * x))``.
     """
-    binary_rate = min(rate * _LOG2_E, _LARGEST)
+    binary_rate = min(rate, _LARGEST_RATE) * _LOG2_E
     end = _UNDERFLOW / rate
     for j in range(n):
         target[t, j] = _decay(source[s, j], binary_rate, end)
@@ -134,7 +134,7 @@ def evaluate(program, work, n, stack, first):
                 exponentials(work, L1, number, n, stack, top)
             else:
                 # Matern with length scale 1 / sqrt(2 gamma), the Gaussian's with this gamma.
-                factor = math.sqrt((6.0 if code == MATERN32 else 10.0) * number)
+                factor = math.sqrt(6.0 if code == MATERN32 else 10.0) * math.sqrt(number)
                 third = 0.0 if code == MATERN32 else 1.0 / 3.0
                 for j in range(n):
                     stack[top, j] = math.sqrt(work[SQUARES, j])

@@ -34,7 +34,8 @@ STATUS = np.dtype(
             ("summed", "f8"),  # sum of the scales of the iterates being averaged ...
             ("averaged", "i8"),  # ... how many they are ...
             ("before", "i8"),  # ... and how many lie in the block before
-            ("tracker", "f8"),  # running estimate of an inner expectation (COLK), of any sign
+            ("tracker", "f8"),  # running mean of any sign: COLK's inner expectation, or by how much
+            # the last iterate of AVM errs more than the average
             ("threshold", "f8"),  # quantile of the loss that CVaR learns along
             ("ghosts", "i8"),  # points after those in use: f before the last step still needs them
         ],

@@ -165,9 +165,9 @@ _sparse_tile_of_few = _sparse_tile(FEW_POINTS)
 def _dense_products(rows, first, count, points, n, out):
     """``out[r, :n]`` = inner products of the dense samples ``first + r`` with ``n`` points.
 
-    There are one or ``BLOCK`` samples, and at least one feature.
+    There are one or ``BLOCK`` samples.
     """
-    room = min(points.shape[1], out.shape[1])
+    room = min(points.shape[1], out.shape[1]) if points.shape[0] > 0 else 0
     if not INTERPRETED and count == BLOCK and room >= SEVERAL_POINTS:
         for j in range(0, n, SEVERAL_POINTS):
             _tile_of_several(rows.dense, first, points, min(j, room - SEVERAL_POINTS), out)

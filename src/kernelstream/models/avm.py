@@ -21,7 +21,7 @@ from kernelstream.compression.coverage import (
 from kernelstream.core.avm import single_pass
 from kernelstream.core.kernel import Rows
 from kernelstream.core.state import resize
-from kernelstream.errors import CapWarning
+from kernelstream.errors import CapWarning, callers_level
 from kernelstream.kernels import KERNEL_NAMES, Kernel, first_gamma, make_kernel
 from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, Loss, make_loss
 from kernelstream.models._base import KernelEstimator
@@ -51,14 +51,14 @@ _PARAMETERS = """
     beta, rho : float, default=0 and 1
         With probability min(1, beta / t^rho) a sample is not approximated by a core point but
         stored itself.
-    average : bool or float, default={average}
+    average : bool, float or "auto", default={average}
         Predict with the mean of all iterates (True), with that of about the last part of them,
         this large, or with the last one (False). The end of a stream is not known: the part is
         at least ``average`` and at most 2 ``average`` - ``average``^2 of what has been
         seen. {choice}
     max_points : int or None, default=1000
         Never hold more points than this. Beyond it a sample outside all cells counts for the
-        nearest core point: see ``n_forced_``; where ``delta`` was given there is a warning.
+        nearest core point: see ``n_forced_``; the first time there is a warning.
     max_bytes : int, optional
         Never hold more memory than this; likewise.
     n_epochs : int, default=5
@@ -70,9 +70,11 @@ _PARAMETERS = """
 """
 
 _LARGE_STEPS = """A classifier's steps are large, and one more moves its
-        last iterate a lot; but on a stream that changes only that one keeps up."""
+        last iterate a lot; but on a stream that changes only that one keeps up: ``auto`` predicts
+        with it or with the average of a part of 0.5, whichever made fewer mistakes lately."""
 _SMALL_STEPS = """A regression's steps are small enough to do
-        without, and an average lags behind a stream that changes."""
+        without, and an average lags behind a stream that changes. ``auto`` predicts with the last
+        one or with the average of a part of 0.5, whichever erred less lately."""
 
 _ATTRIBUTES = """
     delta_ : float or None
@@ -123,6 +125,12 @@ _NOTES = """
 """
 
 
+#: ``average="auto"`` averages this part of the iterates ...
+SUFFIX = 0.5
+#: ... and compares its mistakes with those of the last iterate on so many of every fourth sample.
+COMPARED = 250.0
+
+
 class _AVM(KernelEstimator):
     """The parameters and the step that classification and regression share."""
 
@@ -135,7 +143,7 @@ class _AVM(KernelEstimator):
         "coverage": [StrOptions(set(SHAPES)), Coverage],
         "beta": [Interval(Real, 0.0, None, closed="left")],
         "rho": [Interval(Real, 0.0, None, closed="left")],
-        "average": ["boolean", Interval(Real, 0.0, 1.0, closed="neither")],
+        "average": ["boolean", StrOptions({"auto"}), Interval(Real, 0.0, 1.0, closed="neither")],
         "max_points": [Interval(Integral, 1, 1_000_000, closed="both"), None],
         "max_bytes": [Interval(Integral, 1, None, closed="left"), None],
         "n_epochs": [Interval(Integral, 1, None, closed="left")],
@@ -200,7 +208,8 @@ class _AVM(KernelEstimator):
         return (
             loss.code, float(loss.number or 0.0), float(self.alpha),
             SHAPES[shape], float(self.delta_ or 0.0), float(self.beta), float(self.rho),
-            most, float(self.average), unbounded and self.alpha <= 1.0, outputs,
+            most, self._suffix, COMPARED if self.average == "auto" else 0.0,
+            unbounded and self.alpha <= 1.0, outputs,
         )  # fmt: skip
 
     def _single_pass(self) -> Callable[..., tuple[int, int]]:
@@ -265,16 +274,15 @@ class _AVM(KernelEstimator):
             self.delta_ = suggested_delta(rows)
             self._forget_plan()
         super()._run(rows, targets, weights)
-        # The diameter of "auto" is small on purpose: its cells may well outnumber the points.
-        if self.n_forced_ and self.delta != "auto" and not self._warned:
+        if self.n_forced_ and not self._warned:
             self._warned = True
             warnings.warn(
                 f"The {self.model_order_} points that max_points={self.max_points} and "
                 f"max_bytes={self.max_bytes} allow are not enough for cells of diameter "
                 f"delta={self.delta_:.3g}: samples outside them count for the nearest core point "
-                "(n_forced_ says how many). Choose a larger delta or allow more.",
+                "(n_forced_ says how many). Allow more, or choose a larger delta.",
                 CapWarning,
-                stacklevel=4,
+                stacklevel=callers_level(),
             )
 
     @property
@@ -285,14 +293,20 @@ class _AVM(KernelEstimator):
 
     @property
     def _parts(self) -> int:
-        return 1 if not self.average else 2 if float(self.average) == 1.0 else 3
+        return 1 if not self.average else 2 if self._suffix == 1.0 else 3
+
+    @property
+    def _suffix(self) -> float:
+        """The part of the iterates that is averaged."""
+        return SUFFIX if self.average == "auto" else float(self.average)
 
     @property
     def _live_weights(self) -> NDArray[np.float64]:
         state, outputs = self._fitted(), self._outputs
         status, weights = state.status[0], state.weights[: state.order]
-        if weights.shape[1] == outputs:
-            return weights * status["scale"]
+        latest = self.average == "auto" and status["tracker"] < 0.0
+        if latest or weights.shape[1] == outputs:
+            return weights[:, :outputs] * status["scale"]
         total = status["summed"] * weights[:, :outputs] - weights[:, outputs : 2 * outputs]
         if weights.shape[1] > 2 * outputs:
             total += weights[:, 2 * outputs :]
@@ -326,7 +340,7 @@ class AVMClassifier(_AVM, KernelClassifier):
         ``hinge``, ``squared_hinge``, ``smooth_hinge``, ``log_loss`` or ``margin_log_loss``. With
         more than two classes ``hinge`` is Crammer and Singer's, ``margin_log_loss`` the paper's
         logistic loss and ``log_loss`` the multinomial one. ``log_loss`` gives probabilities.
-    {_PARAMETERS.strip().format(alpha="1e-4", average="0.2", choice=_LARGE_STEPS)}
+    {_PARAMETERS.strip().format(alpha="1e-4", average='"auto"', choice=_LARGE_STEPS)}
 
     Attributes
     ----------
@@ -372,7 +386,7 @@ class AVMClassifier(_AVM, KernelClassifier):
         coverage: str | Coverage = "hypersphere",
         beta: float = 0.0,
         rho: float = 1.0,
-        average: bool | float = 0.2,
+        average: bool | float | str = "auto",
         max_points: int | None = 1000,
         max_bytes: int | None = None,
         n_epochs: int = 5,
@@ -449,7 +463,7 @@ class AVMRegressor(_AVM, KernelRegressor):
         coverage: str | Coverage = "hypersphere",
         beta: float = 0.0,
         rho: float = 1.0,
-        average: bool | float = False,
+        average: bool | float | str = False,
         max_points: int | None = 1000,
         max_bytes: int | None = None,
         n_epochs: int = 5,
