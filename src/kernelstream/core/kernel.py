@@ -41,7 +41,7 @@ class Rows(NamedTuple):
 _LOG2_E = 1.4426950408889634
 _ROUNDER = 6755399441055744.0  # 1.5 * 2**52: adding it rounds, the low bits hold the integer
 _UNDERFLOW = 708.0
-_LARGEST_RATE = np.finfo(np.float64).max / _LOG2_E
+_LARGEST_RATE = np.finfo(np.float64).max / 1.5
 # (2^r - 1) / r for |r| <= 1/2, interpolated at Chebyshev's nodes: 6e-16 of 2^r at most.
 _C0, _C1, _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9 = (
     0.6931471805599462, 0.24022650695910075, 0.05550410866465167, 0.009618129107618665,
