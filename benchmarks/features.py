@@ -385,7 +385,7 @@ def _classifiers() -> dict[str, Any]:
             50, budget=60, gamma=1 / 20, random_state=0
         ),
         "kernel Pegasos, no budget": AVMClassifier(
-            gamma=1 / 20, delta=1e-6, alpha=1e-4, max_points=None, random_state=0
+            gamma=1 / 20, delta=1e-6, alpha=1e-4, average=0.5, max_points=None, random_state=0
         ),
     }
 
@@ -399,7 +399,7 @@ def _regressors() -> dict[str, Any]:
             50, budget=75, gamma=1 / 8, censoring="auto", random_state=0
         ),
         "kernel LMS, no budget": AVMRegressor(
-            gamma=1 / 8, delta=1e-6, alpha=1e-2, max_points=None, random_state=0
+            gamma=1 / 8, delta=1e-6, alpha=1e-2, average=0.5, max_points=None, random_state=0
         ),
     }
 
