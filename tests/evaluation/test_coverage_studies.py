@@ -35,6 +35,18 @@ def test_curve_is_the_models_own_run(stream):
         assert error == np.mean(said != y)
         assert points == model.model_order_
     assert (curve.microseconds > 0.0).all()
+    assert curve.forced.tolist() == [0, 0]
+
+
+def test_a_cap_is_counted_instead_of_warned_of(stream):
+    X, y = stream
+    model = AVMClassifier(gamma=1.0, delta=0.5, max_points=10)
+    curve = diameter_curve(model, X, y, deltas=[0.5, 20.0])
+    surface = beta_rho_surface(model, X, y, betas=[0.0], rhos=[1.0])
+    assert curve.points[0] == surface.points[0, 0] == 10
+    assert curve.forced[0] == surface.forced[0, 0] > 0
+    assert curve.forced[1] == 0
+    assert curve.to_columns()["no room"] is curve.forced
 
 
 def test_regression_measures_rmse(stream):

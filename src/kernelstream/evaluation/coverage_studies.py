@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -18,6 +19,7 @@ from kernelstream.compression.coverage import (
     Coverage,
     distance_statistics,
 )
+from kernelstream.errors import CapWarning
 from kernelstream.evaluation.plots import PALETTE, VALUE_COLORS, _clean_axes, _import_pyplot
 from kernelstream.rows import as_finite_rows, count_rows, slice_rows
 
@@ -35,6 +37,7 @@ class DiameterCurve:
     deltas: Floats
     errors: Floats
     points: NDArray[np.int64]  #: stored at the end
+    forced: NDArray[np.int64]  #: samples outside all cells, for which there was no room
     microseconds: Floats  #: per sample
 
     def to_columns(self) -> dict[str, NDArray[Any]]:
@@ -43,6 +46,7 @@ class DiameterCurve:
             "delta": self.deltas,
             self.metric: self.errors,
             "points": self.points,
+            "no room": self.forced,
             "microseconds per sample": self.microseconds,
         }
 
@@ -72,6 +76,7 @@ class SamplingSurface:
     rhos: Floats
     errors: Floats  #: (betas, rhos)
     points: NDArray[np.int64]  #: (betas, rhos), stored at the end
+    forced: NDArray[np.int64]  #: (betas, rhos), samples for which there was no room
 
     def to_columns(self) -> dict[str, NDArray[Any]]:
         """The table by columns, one row for each pair."""
@@ -81,6 +86,7 @@ class SamplingSurface:
             "rho": rhos.ravel(),
             self.metric: self.errors.ravel(),
             "points": self.points.ravel(),
+            "no room": self.forced.ravel(),
         }
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
@@ -134,8 +140,7 @@ def diameter_curve(
         raise ValueError("deltas is empty: there is nothing to run")
     _run(model, X, y, delta=float(chosen[-1]))  # loads the machine code, which is not to be timed
     runs = [_run(model, X, y, delta=float(delta)) for delta in chosen]
-    errors, points, times = (np.array(column) for column in zip(*runs, strict=True))
-    return DiameterCurve(_metric(model), chosen, errors, points, times)
+    return DiameterCurve(_metric(model), chosen, *map(np.array, zip(*runs, strict=True)))
 
 
 def beta_rho_surface(
@@ -171,11 +176,13 @@ def beta_rho_surface(
     True
     """
     runs = [[_run(model, X, y, beta=float(b), rho=float(r)) for r in rhos] for b in betas]
-    errors = np.array([[run[0] for run in row] for row in runs])
-    points = np.array([[run[1] for run in row] for row in runs])
-    return SamplingSurface(
-        _metric(model), np.asarray(betas, np.float64), np.asarray(rhos, np.float64), errors, points
+    errors, points, forced = (
+        np.array([[run[part] for run in row] for row in runs]) for part in range(3)
     )
+    return SamplingSurface(
+        _metric(model), np.asarray(betas, np.float64), np.asarray(rhos, np.float64), errors,
+        points, forced,
+    )  # fmt: skip
 
 
 def candidate_deltas(X: ArrayLike, n: int = 9) -> Floats:
@@ -192,18 +199,20 @@ def candidate_deltas(X: ArrayLike, n: int = 9) -> Floats:
     return np.linspace(low, 2.0 * (mean + deviation), n)
 
 
-def _run(model: Any, X: Any, y: Any, **parameters: float) -> tuple[float, int, float]:
-    """Error, points and microseconds per sample of one pass."""
+def _run(model: Any, X: Any, y: Any, **parameters: float) -> tuple[float, int, int, float]:
+    """Error, points, samples without room and microseconds per sample of one pass."""
     fresh = clone(model).set_params(**parameters)
     truth = np.asarray(y)
     known = {"classes": np.unique(truth)} if is_classifier(model) else {}
-    start = perf_counter()
-    said = fresh.predict_then_learn(X, truth, **known)
-    microseconds = 1e6 * (perf_counter() - start) / len(truth)
-    fresh.flush()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CapWarning)  # to be expected of some, and in the result
+        start = perf_counter()
+        said = fresh.predict_then_learn(X, truth, **known)
+        microseconds = 1e6 * (perf_counter() - start) / len(truth)
+        fresh.flush()
     wrong = said != truth if known else (said - truth) ** 2
     error = float(np.mean(wrong)) if known else float(np.sqrt(np.mean(wrong)))
-    return error, fresh.model_order_, microseconds
+    return error, fresh.model_order_, fresh.n_forced_, microseconds
 
 
 def _metric(model: Any) -> str:
