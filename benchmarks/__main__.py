@@ -1,62 +1,45 @@
 """``python -m benchmarks [name ...]``: measure, and print Markdown tables."""
 
 import argparse
+import sys
+from importlib import import_module
 
-from benchmarks import (
-    accuracy,
-    avm,
-    avm_cells,
-    avm_tables,
-    colk,
-    colk_risks,
-    colk_tracker,
-    comparison,
-    features,
-    kill,
-    network,
-    network_costs,
-    policy,
-    sharding,
-    speed,
-    tool,
-    tradeoff,
-)
-
+#: Module and function of each; imported when it runs, since some need packages that others do not.
 BENCHMARKS = {
-    "comparison": comparison.main,
-    "calls": speed.calls,
-    "sparse": speed.sparse,
-    "endurance": speed.endurance,
-    "stability": accuracy.stability,
-    "parsimony": accuracy.parsimony,
-    "streams": accuracy.streams,
-    "defaults": accuracy.defaults,
-    "mnist": accuracy.mnist,
-    "avm": avm.main,
-    "avm-cells": avm_cells.main,
-    "avm-tables": avm_tables.main,
-    "avm-theorem15": avm.theorem_15,
-    "colk-risks": colk_risks.risks,
-    "colk-speed": colk_risks.speed,
-    "colk-tracker": colk_tracker.main,
-    "tradeoff": tradeoff.main,
-    "colk": colk.main,
-    "colk-lidar": colk.lidar,
-    "policy": policy.main,
-    "features-spheres": features.spheres,
-    "features-tracking": features.tracking,
-    "features-proposition4": features.proposition4,
-    "features-online": features.online,
-    "features-memory": features.memory,
-    "features-drift": features.drift,
-    "tool": tool.tool,
-    "kill": kill.main,
-    "sharding": sharding.main,
-    "network-costs": network_costs.main,
-    "network": network.main,
-    "network-penalty": network.penalty,
-    "network-proximity": network.proximity,
-    "network-rates": network.rates,
+    "comparison": "comparison.main",
+    "calls": "speed.calls",
+    "sparse": "speed.sparse",
+    "endurance": "speed.endurance",
+    "stability": "accuracy.stability",
+    "parsimony": "accuracy.parsimony",
+    "streams": "accuracy.streams",
+    "defaults": "accuracy.defaults",
+    "mnist": "accuracy.mnist",
+    "avm": "avm.main",
+    "avm-cells": "avm_cells.main",
+    "avm-tables": "avm_tables.main",
+    "avm-theorem15": "avm.theorem_15",
+    "colk-risks": "colk_risks.risks",
+    "colk-speed": "colk_risks.speed",
+    "colk-tracker": "colk_tracker.main",
+    "tradeoff": "tradeoff.main",
+    "colk": "colk.main",
+    "colk-lidar": "colk.lidar",
+    "policy": "policy.main",
+    "features-spheres": "features.spheres",
+    "features-tracking": "features.tracking",
+    "features-proposition4": "features.proposition4",
+    "features-online": "features.online",
+    "features-memory": "features.memory",
+    "features-drift": "features.drift",
+    "tool": "tool.tool",
+    "kill": "kill.main",
+    "sharding": "sharding.main",
+    "network-costs": "network_costs.main",
+    "network": "network.main",
+    "network-penalty": "network.penalty",
+    "network-proximity": "network.proximity",
+    "network-rates": "network.rates",
 }
 #: What ``make bench`` runs: a few minutes.
 USUAL = ("comparison", "calls", "sparse")
@@ -72,7 +55,12 @@ def main() -> None:
     if unknown:
         parser.error(f"no benchmark named {unknown[0]}; there are {names}")
     for name in chosen:
-        BENCHMARKS[name]()
+        module, function = BENCHMARKS[name].split(".")
+        try:
+            run = getattr(import_module(f"benchmarks.{module}"), function)
+        except ModuleNotFoundError as error:
+            sys.exit(f"{name} needs the package {error.name}: pip install '.[bench]' or make bench")
+        run()
 
 
 if __name__ == "__main__":

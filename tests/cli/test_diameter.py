@@ -74,3 +74,17 @@ def test_a_file_that_does_not_say_what_it_is(stream, tmp_path):
     )
     for name in ("delta", "points", "mistake rate"):
         assert plain[name] == named[name]
+
+
+def test_the_start_of_a_regression_does_not_decide(stream):
+    """The first steps with a squared loss are large, whatever delta is."""
+    told = json.loads(run(stream, "--target", "height", "--deltas", "0.6", "--json"))
+    assert told["RMSE"][0] < 0.2  # with the first steps nearly 1
+
+
+def test_sparse_rows_from_standard_input(tmp_path):
+    X, y = make_multidist(300, random_state=1)
+    lines = [f"{int(label)} 1:{a:.6g} 2:{b:.6g}" for (a, b), label in zip(X, y, strict=True)]
+    words = ["diameter", "-", "--format", "libsvm", "--n-features", "2", "--deltas", "1", "--json"]
+    result = CliRunner().invoke(app, words, input="\n".join(lines))
+    assert json.loads(result.output)["delta"] == [1.0]

@@ -56,6 +56,10 @@ def test_regression_measures_rmse(stream):
     said = AVMRegressor(delta=1.0).predict_then_learn(X, y)
     assert curve.metric == "RMSE"
     assert curve.errors[0] == pytest.approx(root_mean_squared_error(y, said))
+    later = diameter_curve(AVMRegressor(), X, y, deltas=[1.0], skip=500)
+    assert later.errors[0] == pytest.approx(root_mean_squared_error(y[500:], said[500:]))
+    with pytest.raises(ValueError, match="skip must leave samples of the 1500"):
+        diameter_curve(AVMRegressor(), X, y, deltas=[1.0], skip=1500)
 
 
 def test_candidates_go_from_auto_to_the_end_of_the_papers_range(stream):

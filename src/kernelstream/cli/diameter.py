@@ -12,10 +12,19 @@ import typer
 from rich.console import Console
 from rich.table import Table
 from scipy.sparse import issparse, vstack
+from sklearn.base import is_classifier
 
 from kernelstream.cli.errors import UserError
 from kernelstream.cli.methods import make_estimator
-from kernelstream.cli.options import DROP, AsJson, File, PlainDelimiter, PlainFormat, PlainHeader
+from kernelstream.cli.options import (
+    DROP,
+    AsJson,
+    File,
+    PlainDelimiter,
+    PlainFormat,
+    PlainHeader,
+    PlainWidth,
+)
 from kernelstream.evaluation import diameter_curve
 from kernelstream.pipeline import StreamModel, guess_task
 from kernelstream.preparation import Preparation
@@ -23,6 +32,8 @@ from kernelstream.streams import Source, open_stream
 
 #: Rows read at a time.
 _BATCH = 4096
+#: Rows at the beginning of a regression that do not count; ``learn`` says the mean there.
+_SKIP = 1000
 
 
 def diameter(
@@ -31,25 +42,32 @@ def diameter(
     drop: Annotated[Optional[list[str]], typer.Option(help=DROP)] = None,
     deltas: Annotated[
         Optional[str],
-        typer.Option(help="Diameters to try, such as 0.5,1,2; else twice the usual distance."),
+        typer.Option(
+            help="Diameters to try, such as 0.5,1,2; else nine from that of --delta auto upwards."
+        ),
     ] = None,
     rows: Annotated[int, typer.Option(help="How many of the first rows to try.", min=2)] = 20_000,
     format: PlainFormat = None,
     delimiter: PlainDelimiter = None,
     header: PlainHeader = True,
+    n_features: PlainWidth = None,
     out: Annotated[Optional[Path], typer.Option(help="Where to save the picture.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Error and size of AVM for cells of several diameters: what to give as --delta.
 
-    The error of a regression is in standard deviations of the target.
+    The error of a regression is in standard deviations of the target, and its first 1,000 rows
+    (half of fewer) are learned but not counted. "no room": samples outside all cells when as many
+    points were held as learn allows.
     """
     stream = open_stream(
         file, target=target, drop=drop or [], batch_rows=_BATCH, format=format,
-        delimiter=delimiter, header=header,
+        delimiter=delimiter, header=header, n_features=n_features,
     )  # fmt: skip
     X, y, estimator = _first_rows(file, stream, target, rows)
-    curve = diameter_curve(estimator, X, y, None if deltas is None else _numbers(deltas))
+    skip = 0 if is_classifier(estimator) else min(_SKIP, len(y) // 2)
+    chosen = None if deltas is None else _numbers(deltas)
+    curve = diameter_curve(estimator, X, y, chosen, skip=skip)
     if out is not None:
         curve.plot(out)
     columns = curve.to_columns()

@@ -19,6 +19,7 @@ COLUMN = (
 FORMAT = "The file's format, if its name does not say."
 DELIMITER = "Between fields of text."
 HEADER = "The first line names the columns."
+WIDTH = "Width of LIBSVM rows from standard input."
 RAISE_OR_SKIP = "Rows that do not fit: raise or skip."
 
 File = Annotated[
@@ -35,14 +36,12 @@ Standardise = Annotated[bool, typer.Option(help="Standardise numbers.", rich_hel
 Format = Annotated[Optional[str], typer.Option(help=FORMAT, rich_help_panel=ROWS)]
 Delimiter = Annotated[Optional[str], typer.Option(help=DELIMITER, rich_help_panel=ROWS)]
 Header = Annotated[bool, typer.Option(help=HEADER, rich_help_panel=ROWS)]
+Width = Annotated[Optional[int], typer.Option(min=1, help=WIDTH, rich_help_panel=ROWS)]
 # The same in commands whose help has no boxes.
 PlainFormat = Annotated[Optional[str], typer.Option(help=FORMAT)]
 PlainDelimiter = Annotated[Optional[str], typer.Option(help=DELIMITER)]
 PlainHeader = Annotated[bool, typer.Option(help=HEADER)]
-Width = Annotated[
-    Optional[int],
-    typer.Option(min=1, help="Width of LIBSVM rows from standard input.", rich_help_panel=ROWS),
-]
+PlainWidth = Annotated[Optional[int], typer.Option(min=1, help=WIDTH)]
 BatchRows = Annotated[int, typer.Option(min=1, help="Rows read at a time.", rich_help_panel=ROWS)]
 AsJson = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No live display.")]

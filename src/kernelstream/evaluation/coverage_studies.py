@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 class DiameterCurve:
     """Error and size of an AVM for several diameters of its cells, smallest first."""
 
-    metric: str  #: "mistake rate" or "RMSE", of predict-then-learn over all samples
+    metric: str  #: "mistake rate" or "RMSE", of predict-then-learn
     deltas: Floats
     errors: Floats
     points: NDArray[np.int64]  #: stored at the end
@@ -106,7 +106,7 @@ class SamplingSurface:
 
 
 def diameter_curve(
-    model: Any, X: ArrayLike, y: ArrayLike, deltas: Sequence[float] | None = None
+    model: Any, X: ArrayLike, y: ArrayLike, deltas: Sequence[float] | None = None, *, skip: int = 0
 ) -> DiameterCurve:
     """Run copies of an AVM over a stream, each with cells of another diameter.
 
@@ -118,6 +118,9 @@ def diameter_curve(
         Samples in the order of the stream: each is predicted, then learned.
     deltas : sequence of float, optional
         By default :func:`candidate_deltas`.
+    skip : int, default=0
+        So many samples at the beginning are learned but not counted: the first steps are large,
+        and with a squared loss their errors can hide all the others.
 
     Returns
     -------
@@ -135,11 +138,13 @@ def diameter_curve(
     True
     """
     _check_free(model)
+    if not 0 <= skip < np.shape(X)[0]:
+        raise ValueError(f"skip must leave samples of the {np.shape(X)[0]} to count, got {skip!r}")
     chosen = np.sort(np.asarray(candidate_deltas(X) if deltas is None else deltas, np.float64))
     if not len(chosen):
         raise ValueError("deltas is empty: there is nothing to run")
-    _run(model, X, y, delta=float(chosen[-1]))  # loads the machine code, which is not to be timed
-    runs = [_run(model, X, y, delta=float(delta)) for delta in chosen]
+    _run(model, X, y, skip, delta=float(chosen[-1]))  # loads machine code, not to be timed
+    runs = [_run(model, X, y, skip, delta=float(delta)) for delta in chosen]
     return DiameterCurve(_metric(model), chosen, *map(np.array, zip(*runs, strict=True)))
 
 
@@ -175,7 +180,7 @@ def beta_rho_surface(
     >>> bool(surface.points[1, 0] > surface.points[1, 1])
     True
     """
-    runs = [[_run(model, X, y, beta=float(b), rho=float(r)) for r in rhos] for b in betas]
+    runs = [[_run(model, X, y, 0, beta=float(b), rho=float(r)) for r in rhos] for b in betas]
     errors, points, forced = (
         np.array([[run[part] for run in row] for row in runs]) for part in range(3)
     )
@@ -199,7 +204,9 @@ def candidate_deltas(X: ArrayLike, n: int = 9) -> Floats:
     return np.linspace(low, 2.0 * (mean + deviation), n)
 
 
-def _run(model: Any, X: Any, y: Any, **parameters: float) -> tuple[float, int, int, float]:
+def _run(
+    model: Any, X: Any, y: Any, skip: int, **parameters: float
+) -> tuple[float, int, int, float]:
     """Error, points, samples without room and microseconds per sample of one pass."""
     fresh = clone(model).set_params(**parameters)
     truth = np.asarray(y)
@@ -210,7 +217,7 @@ def _run(model: Any, X: Any, y: Any, **parameters: float) -> tuple[float, int, i
         said = fresh.predict_then_learn(X, truth, **known)
         microseconds = 1e6 * (perf_counter() - start) / len(truth)
         fresh.flush()
-    wrong = said != truth if known else (said - truth) ** 2
+    wrong = (said != truth if known else (said - truth) ** 2)[skip:]
     error = float(np.mean(wrong)) if known else float(np.sqrt(np.mean(wrong)))
     return error, fresh.model_order_, fresh.n_forced_, microseconds
 

@@ -106,7 +106,11 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
     ) -> list[tuple[NDArray[Any], NDArray[np.float64]]]:
         """Learn, and return the outputs from just before, with the classes known by then."""
         if classes is None and not hasattr(self, "classes_"):
-            raise ValueError("predict_then_learn needs classes= on the first call")
+            raise ValueError(
+                "predict_then_learn has to say something before it has met a label: give classes= "
+                "on the first call, and no others are accepted; or begin with partial_fit without "
+                "classes, and new ones may appear at any time"
+            )
         said: list[tuple[NDArray[Any], NDArray[np.float64]]] = []
         met = 0
 
@@ -145,6 +149,8 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         known = self.classes_ if not new else np.array([], dtype=labels.dtype)
         fixed = not new and self._fixed_classes
         if classes is not None:
+            if np.ndim(classes) != 1:
+                raise ValueError(f"classes must be a list of labels, got {classes!r}")
             given = np.unique(check.check_labels(classes, len(classes), "classes"))
             if fixed and not np.array_equal(given, known):
                 raise ValueError(f"classes={given!r} differ from those of earlier calls, {known!r}")
@@ -320,8 +326,8 @@ def _arrivals(labels: Any, known: NDArray[Any], fixed: bool) -> list[tuple[int, 
     if fixed and unknown.any():
         row = int(first[unknown].min())
         raise ValueError(
-            f"y contains the label {labels[row]!r} at row {row}, not in classes; "
-            "leave classes out to let new ones appear"
+            f"y contains the label {labels[row].item()!r} at row {row}, which is not among the "
+            "classes given; a model whose first partial_fit is not given any accepts new ones"
         )
     return sorted(
         ((int(row), label) for row, label in zip(first[unknown], found[unknown], strict=True)),

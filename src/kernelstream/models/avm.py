@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from kernelstream.compression.coverage import (
@@ -38,8 +39,10 @@ _PARAMETERS = """
         Of a kernel given by name. ``auto`` is 1 / features, right for standardised data;
         ``scale`` is 1 / (features * variance) of the first call's samples, then frozen.
     alpha : float, default={alpha}
-        Regularisation (lambda in the paper). The steps are 1 / (alpha t): the first 1 / alpha
-        samples move the function a lot. Smaller for longer streams.
+        Regularisation (lambda in the paper). Smaller for longer streams. The steps are
+        1 / (alpha t): the first 1 / alpha samples move the function a lot, and with a squared
+        error and a small alpha the first predictions can be many deviations off (``huber`` is
+        much milder). With ``delta="auto"`` the samples that wait are predicted as 0 instead.
     delta : float or "auto", default="auto"
         The diameter of the cells; larger: fewer points. ``auto`` takes the mean less the standard
         deviation of the pairwise distances of the first 200 samples (fewer where ``max_bytes``
@@ -219,11 +222,12 @@ class _AVM(KernelEstimator):
         merge_points(self._state, self.kernel_, self._outputs, most)
 
     def _overflow_cure(self) -> str:
-        return (
-            f"the steps 1 / (alpha t) with alpha={self.alpha} are too large for these targets. "
-            "Choose a larger alpha, scale the target, or use a loss with a bounded derivative "
-            "such as 'huber'."
+        cure = (
+            f"the steps 1 / (alpha t) with alpha={self.alpha} are too large: choose a larger alpha"
         )
+        if is_classifier(self):
+            return f"{cure}."
+        return f"{cure}, scale the target, or use a loss of bounded slope such as 'huber'."
 
     # ---- the samples that decide delta ------------------------------------------------
 
@@ -276,11 +280,12 @@ class _AVM(KernelEstimator):
         super()._run(rows, targets, weights)
         if self.n_forced_ and not self._warned:
             self._warned = True
+            caps = {"max_points": self.max_points, "max_bytes": self.max_bytes}
+            given = " and ".join(f"{name}={cap}" for name, cap in caps.items() if cap is not None)
             warnings.warn(
-                f"The {self.model_order_} points that max_points={self.max_points} and "
-                f"max_bytes={self.max_bytes} allow are not enough for cells of diameter "
-                f"delta={self.delta_:.3g}: samples outside them count for the nearest core point "
-                "(n_forced_ says how many). Allow more, or choose a larger delta.",
+                f"The {self.model_order_} points that {given} allows are not enough for cells of "
+                f"diameter delta={self.delta_:.3g}: samples outside them count for the nearest "
+                "core point (n_forced_ says how many). Allow more, or choose a larger delta.",
                 CapWarning,
                 stacklevel=callers_level(),
             )
