@@ -136,12 +136,14 @@ def test_predict_then_learn(estimator_class, form, batch_size, average, weighted
 def test_a_label_never_seen_is_never_foretold():
     model = POLKClassifier().partial_fit([[0.0]], [5])
     assert model.predict_then_learn([[100.0], [200.0]], [3, 2]).tolist() == [5, 3]
-    with pytest.raises(ValueError, match="classes= on the first call.* or begin with partial_fit"):
+    with pytest.raises(ValueError, match=r"classes= on the first call.* or begin with partial_fit"):
         POLKClassifier().predict_then_learn([[0.0]], [1])
     with pytest.raises(ValueError, match="classes must be a list of labels, got 5"):
         POLKClassifier().predict_then_learn([[0.0]], [1], classes=5)
     fixed = POLKClassifier().partial_fit([[0.0]], [5], classes=[3, 5])
-    with pytest.raises(ValueError, match="label 4 at row 1, .* first partial_fit is not given any"):
+    with pytest.raises(
+        ValueError, match=r"label 4 at row 1, .* first partial_fit is not given any"
+    ):
         fixed.partial_fit([[0.0], [1.0]], [3, 4])
 
 
