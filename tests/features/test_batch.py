@@ -116,6 +116,13 @@ class TestUse:
         _, model = fitted()
         assert list(model.get_feature_names_out()) == [f"kernelfeatures{i}" for i in range(4)]
 
+    def test_bytes(self):
+        X, model = fitted()
+        n, r = len(X), model.n_components
+        assert model.nbytes_ == 8 * (X.size + n * r + 3 * r * r + len(model.objective_))
+        with pytest.raises(NotFittedError):
+            KernelFeatures().nbytes_  # noqa: B018
+
     def test_sparse_as_dense(self):
         X = samples(30) * (samples(30, seed=1) > 0.0)
         dense = KernelFeatures(3, random_state=0, gamma="scale").fit(X)

@@ -78,6 +78,8 @@ class KernelFeatures(
         The objective (3) after each update. It never increases (Proposition 1).
     n_iter_ : int
         Iterations made.
+    nbytes_ : int
+        Bytes held.
     kernel_ : Kernel
         The kernel with all its numbers.
     n_features_in_, feature_names_in_
@@ -250,6 +252,12 @@ class KernelFeatures(
         self._root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
 
     # ---- what was learned -------------------------------------------------------------
+
+    @property
+    def nbytes_(self) -> int:
+        """Bytes held."""
+        check_is_fitted(self, "factor_")
+        return sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
 
     @property
     def _n_features_out(self) -> int:
