@@ -11,8 +11,9 @@ import kernelstream
 
 ROOT = Path(__file__).parents[1]
 # docs/reproduction.md is left to the build: its code is scikit-learn's more than ours.
-PAGES = ["README.md", "docs/start.md", "docs/features.md", *sorted(f"docs/howto/{p.name}" for p in
-         (ROOT / "docs" / "howto").glob("*.md") if p.name != "index.md")]  # fmt: skip
+PAGES = ["README.md", "docs/start.md", "docs/features.md", "docs/avm.md", *sorted(
+         f"docs/howto/{p.name}" for p in (ROOT / "docs" / "howto").glob("*.md")
+         if p.name != "index.md")]  # fmt: skip
 
 
 def load_runner():
