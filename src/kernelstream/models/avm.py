@@ -41,8 +41,8 @@ _PARAMETERS = """
     alpha : float, default={alpha}
         Regularisation (lambda in the paper). Smaller for longer streams. The steps are
         1 / (alpha t): the first 1 / alpha samples move the function a lot, and with a squared
-        error and a small alpha the first predictions can be many deviations off (``huber`` is
-        much milder). With ``delta="auto"`` the samples that wait are predicted as 0 instead.
+        error and a small alpha the first predictions can be many deviations off (``huber``
+        recovers sooner). With ``delta="auto"`` the samples that wait are predicted as 0 instead.
     delta : float or "auto", default="auto"
         The diameter of the cells; larger: fewer points. ``auto`` takes the mean less the standard
         deviation of the pairwise distances of the first 200 samples (fewer where ``max_bytes``
