@@ -395,7 +395,7 @@ def _write_report(path: Path, outcome: _Outcome, summary: dict[str, Any]) -> Non
         feature_names=run.model.preparation.feature_names_out,
         target=run.plan.target,
         sample=run.sample,
-        notes=_row_notes(run),  # the report tells of forced removals by itself
+        notes=_row_notes(run),  # the report tells of the cap by itself
         losses=_losses(run),
     )
 

@@ -53,7 +53,7 @@ def inspect(
         "points": estimator.model_order_,
         "bytes": estimator.nbytes_,
         "error_spent": estimator.error_spent_,
-        "forced_removals": estimator.n_forced_,
+        _forced(estimator): estimator.n_forced_,
         "parameters": {name: value for name, value in estimator.get_params().items()
                        if _plain(value) and name not in NOT_OPTIONS},
     }  # fmt: skip
@@ -83,6 +83,11 @@ def inspect(
         inputs = ", ".join(f"{k} {v:+.2f}" for k, v in row["inputs"].items())
         listing.add_row(f"{row['weight']:.4g}", escape(str(row["votes_for"])), escape(inputs))
     console.print(listing)
+
+
+def _forced(estimator: Any) -> str:
+    """What a cap forces: AVM removes no points."""
+    return "samples_outside_cells" if hasattr(estimator, "delta_") else "forced_removals"
 
 
 def influential_points(estimator: Any, names: Any, most: int) -> list[dict[str, Any]]:
