@@ -1,9 +1,11 @@
 """What the tool says of AVM: its cells, and the options that it has."""
 
+import inspect
 import json
 
 import pytest
 
+from kernelstream.cli.methods import METHODS, TO_TRY, estimator_class
 from tests.cli.tools import write_rows
 
 
@@ -27,3 +29,28 @@ def test_a_cap_removes_nothing(tool, learn):
     facts = json.loads(tool("inspect", "m.ks", "--json").out)
     assert facts["samples_outside_cells"] > 0
     assert "forced_removals" not in facts
+
+
+@pytest.mark.parametrize(
+    ("method", "advice"),
+    [
+        ("avm", "try another --gamma, --alpha, --delta or --model"),
+        ("polk", "try another --gamma, --eta0 or --model"),
+        ("colk", "try another --gamma, --eta0 or --model"),
+    ],
+)
+def test_advice_names_options_of_the_method(tool, tmp_path, method, advice):
+    """Labels by the row: no change is right but for once."""
+    lines = [f"{i % 7},{'no' if i < 300 else 'yes'}" for i in range(600)]
+    (tmp_path / "runs.csv").write_text("x,label\n" + "\n".join(lines) + "\n")
+    words = ("learn", "runs.csv", "--target", "label", "--model", method, "--report", "r.html")
+    assert any(advice in note for note in json.loads(tool(*words, "--json").out)["notes"])
+    assert advice in (tmp_path / "r.html").read_text()
+
+
+def test_every_method_has_what_is_advised():
+    for method, names in TO_TRY.items():
+        for task in ("classification", "regression"):
+            parameters = inspect.signature(estimator_class(method, task)).parameters
+            assert set(names) <= set(parameters)
+    assert set(TO_TRY) == set(METHODS)

@@ -20,6 +20,9 @@ METHODS: dict[str, tuple[type[Any], type[Any]]] = {
     "colk": (models.COLKClassifier, models.COLKRegressor),
 }
 
+#: What to change first in a method that does badly.
+TO_TRY = {"polk": ("gamma", "eta0"), "avm": ("gamma", "alpha", "delta"), "colk": ("gamma", "eta0")}
+
 #: Options that mean something else in each method.
 OF_EACH = {"beta"}
 
