@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 
 import pytest
 
@@ -54,3 +55,18 @@ def test_every_method_has_what_is_advised():
             parameters = inspect.signature(estimator_class(method, task)).parameters
             assert set(names) <= set(parameters)
     assert set(TO_TRY) == set(METHODS)
+
+
+def test_delta_is_shown(tool, learn, tmp_path):
+    delta = json.loads(learn("--json", "--report", "r.html").out)["delta"]
+    words = f"{delta:.3g} (auto)"
+    assert f"delta  {words}" in learn().out
+    assert f"delta  {words}" in tool("inspect", "m.ks", "--report", "page.html").out
+    assert json.loads(tool("inspect", "m.ks", "--json").out)["delta"] == delta
+    assert words in (tmp_path / "r.html").read_text()
+    assert words in (tmp_path / "page.html").read_text()
+    assert re.search(r"delta  2 *\n", learn("--delta", 2).out)
+
+
+def test_other_methods_have_no_delta(tool, model):
+    assert "delta" not in json.loads(tool("inspect", model, "--json").out)

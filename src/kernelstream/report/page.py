@@ -167,10 +167,11 @@ def _approximation(model: Any) -> tuple[str, str]:
     forced = model.n_forced_
     if _has_cells(model):
         beyond = f", {_samples(forced)} outside all cells included" if forced else ""
+        wide = "" if model.delta_ is None else f", {model.delta_:.3g} across (delta)"
         return "Error of the approximation", (
-            "A sample counts for the core point of the cell that it lies in. This is the distance "
-            "between each step and the same step at the sample itself, in the norm of the function "
-            f"space, summed over all steps{beyond}."
+            f"A sample counts for the core point of the cell that it lies in{wide}. This is the "
+            "distance between each step and the same step at the sample itself, in the norm of the "
+            f"function space, summed over all steps{beyond}."
         )
     removals = f"; {forced} removal{'s' if forced > 1 else ''} beyond the budget, forced by a cap, "
     return "Error budget", (
