@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from kernelstream.cli.methods import METHODS, TO_TRY, estimator_class
+from kernelstream.cli.methods import METHODS, TO_TRY, estimator_class, method_options
 from tests.cli.tools import write_rows
 
 
@@ -70,3 +70,10 @@ def test_delta_is_shown(tool, learn, tmp_path):
 
 def test_other_methods_have_no_delta(tool, model):
     assert "delta" not in json.loads(tool("inspect", model, "--json").out)
+
+
+def test_help_says_what_average_is_in_each_method():
+    text = method_options()["average"]
+    assert "polk, colk: Predict with an average" in text
+    for word in ("avm: Predict with the mean", "True", "a share in (0, 1)", "False", '"auto"'):
+        assert word in text

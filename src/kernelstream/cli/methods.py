@@ -24,7 +24,7 @@ METHODS: dict[str, tuple[type[Any], type[Any]]] = {
 TO_TRY = {"polk": ("gamma", "eta0"), "avm": ("gamma", "alpha", "delta"), "colk": ("gamma", "eta0")}
 
 #: Options that mean something else in each method.
-OF_EACH = {"beta"}
+OF_EACH = {"average", "beta"}
 
 #: Set by the tool itself: one pass over the stream, in its order.
 NOT_OPTIONS = {"n_epochs", "shuffle"}
@@ -85,11 +85,19 @@ def method_options() -> dict[str, str]:
                 f"{', '.join(CLASSIFICATION_LOSSES)}; of numbers: {', '.join(REGRESSION_LOSSES)}."
             )
         elif name in OF_EACH:
-            text = " ".join(f"{m}: {_description(pair[0], name)}" for m, pair in holders.items())
+            text = _of_each(holders, name)
         else:
             text = _description(next(iter(holders.values()))[0], name)
         options[name] = f"{text} \\[{'; '.join(_default(*item, name) for item in holders.items())}]"
     return options
+
+
+def _of_each(holders: dict[str, tuple[type[Any], type[Any]]], name: str) -> str:
+    """What a parameter does in each method, once for methods that say the same."""
+    methods: dict[str, list[str]] = {}
+    for method, pair in holders.items():
+        methods.setdefault(_description(pair[0], name), []).append(method)
+    return " ".join(f"{', '.join(names)}: {text}" for text, names in methods.items())
 
 
 def _default(method: str, pair: tuple[type[Any], type[Any]], name: str) -> str:
