@@ -77,3 +77,10 @@ def test_help_says_what_average_is_in_each_method():
     assert "polk, colk: Predict with an average" in text
     for word in ("avm: Predict with the mean", "True", "a share in (0, 1)", "False", '"auto"'):
         assert word in text
+
+
+def test_only_kernels_that_avm_takes_are_offered(tool, rows):
+    words = ("learn", rows, "--target", "label", "--model", "avm", "--kernel", "rbff")
+    said = tool(*words, code=2).err
+    offered = "gaussian, laplacian, matern32, matern52, rbf"
+    assert said.endswith(f"did you mean rbf? Use one of: {offered}\n")

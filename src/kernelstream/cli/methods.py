@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions, make_constrain
 
 from kernelstream import models
 from kernelstream.cli.errors import UserError, not_accepted
+from kernelstream.kernels import make_kernel
 from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 
 #: What ``--model`` accepts: the classifier and the regressor of each method.
@@ -143,7 +144,7 @@ def check_value(estimator: type[Any], name: str, given: Any) -> None:
     numbers: list[str] = []
     for rule in rules:  # those for objects are left out: nobody can type one
         if isinstance(rule, StrOptions):
-            words += sorted(rule.options - REFUSED)
+            words += sorted(_accepted(estimator, name, rule.options - REFUSED))
         elif isinstance(rule, Interval):
             numbers.append(_range(rule))
         elif rule == "random_state":
@@ -151,6 +152,13 @@ def check_value(estimator: type[Any], name: str, given: Any) -> None:
         elif rule in _WORDS:
             words += _WORDS[rule]
     raise not_accepted(option(name), given, words if isinstance(given, str) else [], numbers)
+
+
+def _accepted(estimator: type[Any], name: str, words: set[str]) -> set[str]:
+    """Of the words of a parameter those that suit the estimator: cells need isotropic kernels."""
+    if name == "kernel" and hasattr(estimator, "delta_"):
+        return {word for word in words if make_kernel(word, 1.0, 3, 1.0).isotropic}
+    return words
 
 
 def _range(rule: Interval) -> str:
