@@ -36,6 +36,9 @@ REFUSED = {"scale"}
 #: How the values of some rules are typed.
 _WORDS = {"boolean": ["true", "false"], None: ["none"]}
 
+#: Numbers that may be typed in other ways too.
+_EXAMPLES = {"max_bytes": " such as 65536, 64K or 2M"}
+
 #: Defaults of the tool where they differ from the estimators'. A step costs the square of the
 #: points, and a stream is long; the same command gives the same model.
 DEFAULTS = {"max_points": 300, "random_state": 0}
@@ -146,7 +149,7 @@ def check_value(estimator: type[Any], name: str, given: Any) -> None:
         if isinstance(rule, StrOptions):
             words += sorted(_accepted(estimator, name, rule.options - REFUSED))
         elif isinstance(rule, Interval):
-            numbers.append(_range(rule))
+            numbers.append(_range(rule) + _EXAMPLES.get(name, ""))
         elif rule == "random_state":
             numbers.append("a whole number")
         elif rule in _WORDS:
