@@ -182,6 +182,17 @@ MISTAKES = {
         _estimator, ("predict", "bad.ks", "rows.csv"), "holds a POLKClassifier, not a StreamModel"),
     "missing column": (
         _without("city"), ("predict", "model.ks", "bad.csv"), "bad.csv has no column 'city'"),
+    "bad row to predict": (
+        _infinite, ("predict", "model.ks", "bad.csv", "--out", "p.csv"),
+        "Use --on-bad skip to go on without such rows."),
+    "bad row to evaluate": (
+        _infinite, ("evaluate", "model.ks", "bad.csv"), "Use --on-bad skip to go on"),
+    "bad row to learn features of": (
+        _infinite, ("features", "bad.csv", "--target", "label", "--out", "f.csv"),
+        "Use --on-bad skip to go on"),
+    "nothing to predict": (
+        _text("bad.csv", "x,y,city,one\n"), ("predict", "model.ks", "bad.csv"),
+        "bad.csv has a header and no rows: there is nothing to read"),
     "evaluate without labels": (
         _without("label"), ("evaluate", "model.ks", "bad.csv"), "has no column 'label'"),
     "evaluate with empty labels": (
