@@ -110,6 +110,15 @@ def delta_of(model: Any) -> str:
     return f"{delta:.3g}{' (auto)' if model.delta == 'auto' else ''}"
 
 
+def rounded(number: float) -> str:
+    """A number with four digits, large ones whole.
+
+    >>> rounded(31422.861336372334), rounded(0.123456)
+    ('31,423', '0.1235')
+    """
+    return f"{number:,.0f}" if abs(number) >= 1000.0 else f"{number:.4g}"
+
+
 def size(count: float) -> str:
     """Bytes for people.
 

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from kernelstream import models
-from kernelstream.cli.display import delta_of, size
+from kernelstream.cli.display import delta_of, rounded, size
 from kernelstream.cli.errors import UserError, check_outputs, print_json
 from kernelstream.cli.methods import NOT_OPTIONS
 from kernelstream.cli.options import AsJson
@@ -80,7 +80,11 @@ def inspect(
 
 def _in_words(facts: dict[str, Any], estimator: Any) -> dict[str, str]:
     """The facts for people: what is not known is left out."""
-    words = {"bytes": size(float(facts["bytes"])), "delta": delta_of(estimator)}
+    words = {
+        "bytes": size(float(facts["bytes"])),
+        "error_spent": rounded(facts["error_spent"]),
+        "delta": delta_of(estimator),
+    }
     texts = {}
     for name, value in facts.items():
         if name in words:
