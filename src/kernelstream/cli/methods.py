@@ -43,6 +43,12 @@ _EXAMPLES = {"max_bytes": " such as 65536, 64K or 2M"}
 #: points, and a stream is long; the same command gives the same model.
 DEFAULTS = {"max_points": 300, "random_state": 0}
 
+#: Why, in the help.
+_WHY = {
+    "max_points": " In Python 1000 by default; fewer here, since a stream is long and more points "
+    "make every step slower.",
+}
+
 
 def estimator_class(method: str, task: str) -> type[Any]:
     """The estimator of a method for a task."""
@@ -91,7 +97,7 @@ def method_options() -> dict[str, str]:
         elif name in OF_EACH:
             text = _of_each(holders, name)
         else:
-            text = _description(next(iter(holders.values()))[0], name)
+            text = _description(next(iter(holders.values()))[0], name) + _WHY.get(name, "")
         options[name] = f"{text} \\[{'; '.join(_default(*item, name) for item in holders.items())}]"
     return options
 
