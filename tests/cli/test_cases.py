@@ -103,7 +103,12 @@ MISTAKES = {
     "nothing but the target": (_text("bad.csv", "label\nyes\n"), BAD, "no features are left"),
     "unknown task": (
         None, (*LEARN, "--task", "clustering"), "use one of: classification, regression"),
-    "unknown metric": (None, (*LEARN, "--metrics", "accuracy,beauty"), "beauty"),
+    "unknown metric": (
+        None, (*LEARN, "--metrics", "accuracy,beauty"), "auc, each once; got accuracy, beauty\n"),
+    "bytes that are no number": (
+        None, (*LEARN, "--max-bytes", "64Q"),
+        "use one of: none, a whole number of at least 1 such as 65536, 64K or 2M"),
+    "no target": (None, ("learn", "rows.csv"), "Name the column to predict: --target. Its col"),
     "metric of the other task": (None, (*LEARN, "--metrics", "rmse"), "rmse"),
     "metric without probabilities": (None, (*LEARN, "--metrics", "log_loss"), "loss='log_loss'"),
     "unknown method": (None, (*LEARN, "--model", "forest"), "use one of: polk"),
@@ -166,7 +171,7 @@ MISTAKES = {
         "predicts 'label' (classification); give --target label"),
     "libsvm from a pipe": (None, ("learn", "-", "--format", "libsvm"), "--n-features"),
     "libsvm under another name": (
-        _text("bad.csv", "1 1:0.5 3:2\n0 2:1\n"), BAD, "Name the format: --format libsvm"),
+        _text("bad.csv", "1 1:0.5 3:2\n0 2:1\n"), BAD, "Name the format: --format libsvm.\n"),
     "parquet from a pipe": (None, ("learn", "-", "--format", "parquet"), "name a file"),
     "delimiter of two characters": (None, (*LEARN, "--delimiter", "::"), "one ASCII character"),
     "no model": (None, ("predict", "none.ks", "rows.csv"), "there is no file none.ks; name"),
@@ -177,6 +182,17 @@ MISTAKES = {
         _estimator, ("predict", "bad.ks", "rows.csv"), "holds a POLKClassifier, not a StreamModel"),
     "missing column": (
         _without("city"), ("predict", "model.ks", "bad.csv"), "bad.csv has no column 'city'"),
+    "bad row to predict": (
+        _infinite, ("predict", "model.ks", "bad.csv", "--out", "p.csv"),
+        "Use --on-bad skip to go on without such rows."),
+    "bad row to evaluate": (
+        _infinite, ("evaluate", "model.ks", "bad.csv"), "Use --on-bad skip to go on"),
+    "bad row to learn features of": (
+        _infinite, ("features", "bad.csv", "--target", "label", "--out", "f.csv"),
+        "Use --on-bad skip to go on"),
+    "nothing to predict": (
+        _text("bad.csv", "x,y,city,one\n"), ("predict", "model.ks", "bad.csv"),
+        "bad.csv has a header and no rows: there is nothing to read"),
     "evaluate without labels": (
         _without("label"), ("evaluate", "model.ks", "bad.csv"), "has no column 'label'"),
     "evaluate with empty labels": (
@@ -297,7 +313,7 @@ QUICK = ("--eta0", 1, "--epsilon", 1, "--max-points", 20, "--target", "label")
 def test_a_column_that_turns_to_text(tool, turning, tmp_path):
     stopped = tool("learn", turning, *QUICK, "--out", "m.ks", code=2)
     assert "line 70001: column 'y' holds 'oops', not a number" in stopped.err
-    assert "--on-bad skip or quarantine" in stopped.err
+    assert "Use --on-bad skip or quarantine to go on" in stopped.err
     assert not (tmp_path / "m.ks").exists()
 
     skipped = json.loads(tool("learn", turning, *QUICK, "--on-bad", "skip", "--json").out)

@@ -1,5 +1,6 @@
 """Every command explains itself, with an example that works."""
 
+import inspect
 import shlex
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import typer
 from kernelstream import __version__
 from kernelstream.cli import demo
 from kernelstream.cli.app import EXAMPLES, app
+from kernelstream.cli.methods import METHODS, method_options
 
 
 def _commands(command: click.Command, name: str = "") -> dict[str, click.Command]:
@@ -83,3 +85,11 @@ def test_as_a_program_and_into_a_closed_pipe(tmp_path):
     command = f"{python} datasets generate multidist --rows 300000 --out - | head -1"
     run = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=tmp_path)
     assert (run.stdout, run.stderr) == ('"x","y","label"\n', "")
+
+
+def test_the_tools_own_cap_is_explained():
+    text = method_options()["max_points"]
+    assert "In Python 1000 by default; fewer here, since" in text
+    assert text.endswith("\\[polk: 300; avm: 300; colk: 300]")
+    for pair in METHODS.values():
+        assert {inspect.signature(kind).parameters["max_points"].default for kind in pair} == {1000}

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from kernelstream import StreamModel, load
 from kernelstream.cli import learn as learning
+from kernelstream.cli.display import rounded
 from kernelstream.streams import open_stream
 from tests.cli.tools import start, wait_until, write_rows
 
@@ -257,7 +258,12 @@ def test_inspecting(tool, model):
     shown = tool("inspect", model, "--points", 3, "--report", "page.html").out
     assert "The 3 most influential points" in shown
     assert "votes for" in shown
-    assert "<html" in (model.parent / "page.html").read_text()
+    page = (model.parent / "page.html").read_text()
+    assert "<html" in page
+    spent = json.loads(tool("inspect", model, "--json").out)["error_spent"]
+    assert len(str(spent)) > 10  # all digits
+    assert re.search(rf"error spent  {rounded(spent)} *\n", shown)
+    assert str(spent) not in page
 
 
 # ---- display -------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 
 from kernelstream import (
+    AVMClassifier,
     POLKClassifier,
     POLKRegressor,
     make_multidist,
@@ -363,6 +364,17 @@ def test_forced_removals_are_noted(tmp_path):
     X, y = make_multidist(300, random_state=0)
     model = POLKClassifier(max_points=5, parsimony=0.0).partial_fit(X, y)
     assert f"forced {model.n_forced_} removals" in written(tmp_path, model).text
+
+
+@pytest.mark.filterwarnings("ignore::kernelstream.errors.CapWarning")
+def test_avm_has_cells_and_no_budget(tmp_path):
+    X, y = make_multidist(300, random_state=0)
+    model = AVMClassifier(max_points=5).partial_fit(X, y)
+    page = written(tmp_path, model).text
+    assert f"{model.n_forced_} samples outside all cells counted for the nearest core point" in page
+    assert "More points, or a larger delta, would avoid that" in page
+    assert f"the cell that it lies in, {model.delta_:.3g} across (delta)" in page
+    assert not [word for word in ("budget", "remov", "allowed per step") if word in page]
 
 
 def test_the_same_run_gives_the_same_page(tmp_path, plane):

@@ -97,6 +97,28 @@ class Display:
         return Group(table, Text("Ctrl-C finishes the batch and stops", style="dim"))
 
 
+def delta_of(model: Any) -> str:
+    """The diameter of a model's cells; nothing where there are none, or none yet.
+
+    >>> from kernelstream import AVMClassifier
+    >>> delta_of(AVMClassifier(delta=0.5).fit([[0.0], [1.0]], [0, 1]))
+    '0.5'
+    """
+    delta = getattr(model, "delta_", None)
+    if delta is None:
+        return ""
+    return f"{delta:.3g}{' (auto)' if model.delta == 'auto' else ''}"
+
+
+def rounded(number: float) -> str:
+    """A number with four digits, large ones whole.
+
+    >>> rounded(31422.861336372334), rounded(0.123456)
+    ('31,423', '0.1235')
+    """
+    return f"{number:,.0f}" if abs(number) >= 1000.0 else f"{number:.4g}"
+
+
 def size(count: float) -> str:
     """Bytes for people.
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from kernelstream.streams.columns import nearest
+
+#: What errors of the library add to an option: its name in Python.
+_IN_PYTHON = re.compile(r"(--[a-z-]+(?: \w+)*) \(\w+=\)")
 
 
 class UserError(Exception):
@@ -54,13 +58,15 @@ def describe(error: Exception) -> str:
 
     >>> describe(FileNotFoundError(2, "No such file or directory", "rows.csv"))
     'rows.csv: no such file or directory'
+    >>> describe(ValueError("Name the column to predict: --target (target=)."))
+    'Name the column to predict: --target.'
     """
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         reason = error.strerror[:1].lower() + error.strerror[1:]
         return f"{os.fsdecode(error.filename)}: {reason}"
     if isinstance(error, MemoryError):
         return f"out of memory ({error}); use smaller --max-points, --batch-rows or --window"
-    return " ".join(str(error).split()) or type(error).__name__
+    return _IN_PYTHON.sub(r"\1", " ".join(str(error).split())) or type(error).__name__
 
 
 def check_outputs(outputs: Mapping[str, Path | None], *inputs: str | Path) -> None:

@@ -240,8 +240,8 @@ def features(
     console = Console(stderr=True)
     stop = Stop()
     with stop.listening(), contextlib.closing(open_stream(file, **reading)) as source:
+        source.bad.cure = options.SKIP
         check_given(column or [], source, file)
-        source.bad.cure = "--on-bad skip"
         run = _Run.begin(file, source, saved, target, {**given, "align": align}, preparing)
         with (
             console.status("compiling, once per machine ...")

@@ -20,7 +20,7 @@ from rich.table import Table
 
 from kernelstream._version import __version__
 from kernelstream.cli import options
-from kernelstream.cli.display import Display, size
+from kernelstream.cli.display import Display, delta_of, size
 from kernelstream.cli.errors import UserError, check_outputs, not_accepted, print_json
 from kernelstream.cli.methods import METHODS, method_options, option
 from kernelstream.cli.options import ROWS, RUN
@@ -267,6 +267,7 @@ def _summary(outcome: _Outcome) -> dict[str, Any]:
         "task": run.model.task,
         "points": getattr(estimator, "model_order_", 0),
         "bytes": getattr(estimator, "nbytes_", 0),
+        **({"delta": run.model.model.delta_} if hasattr(run.model.model, "delta_") else {}),
         "unlabelled": run.model.unlabelled_,
         "bad_rows": run.source.bad.count,
         "notes": _notes(run),
@@ -305,6 +306,8 @@ def _print_summary(
         rate = f"{1e6 / max(each, 1e-9):,.0f} per second, reading not included"
         table.add_row("speed", f"{each:.2f} us per sample   [dim]{rate}[/]")
     table.add_row("points", f"{summary['points']:,}   [dim]{size(summary['bytes'])}[/]")
+    if delta := delta_of(run.model.model):
+        table.add_row("delta", delta)
     for note in _notes(run):
         table.add_row("note", f"[yellow]{escape(note)}[/]")
     if out is not None:
@@ -379,6 +382,7 @@ def _write_report(path: Path, outcome: _Outcome, summary: dict[str, Any]) -> Non
         "parameters": ", ".join(f"{k}={v}" for k, v in parameters.items()) or "defaults",
         "risk": _risk_in_words(run.model.model),
         "kernel": repr(getattr(run.model.model, "kernel_", "")),
+        "delta": delta_of(run.model.model),
         "samples": f"{summary['samples']:,}",
         "wall time": f"{outcome.seconds:.1f} s",
         "version": __version__,
@@ -395,7 +399,7 @@ def _write_report(path: Path, outcome: _Outcome, summary: dict[str, Any]) -> Non
         feature_names=run.model.preparation.feature_names_out,
         target=run.plan.target,
         sample=run.sample,
-        notes=_row_notes(run),  # the report tells of forced removals by itself
+        notes=_row_notes(run),  # the report tells of the cap by itself
         losses=_losses(run),
     )
 

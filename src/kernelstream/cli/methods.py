@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions, make_constrain
 
 from kernelstream import models
 from kernelstream.cli.errors import UserError, not_accepted
+from kernelstream.kernels import make_kernel
 from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 
 #: What ``--model`` accepts: the classifier and the regressor of each method.
@@ -20,8 +21,11 @@ METHODS: dict[str, tuple[type[Any], type[Any]]] = {
     "colk": (models.COLKClassifier, models.COLKRegressor),
 }
 
+#: What to change first in a method that does badly.
+TO_TRY = {"polk": ("gamma", "eta0"), "avm": ("gamma", "alpha", "delta"), "colk": ("gamma", "eta0")}
+
 #: Options that mean something else in each method.
-OF_EACH = {"beta"}
+OF_EACH = {"average", "beta"}
 
 #: Set by the tool itself: one pass over the stream, in its order.
 NOT_OPTIONS = {"n_epochs", "shuffle"}
@@ -32,9 +36,18 @@ REFUSED = {"scale"}
 #: How the values of some rules are typed.
 _WORDS = {"boolean": ["true", "false"], None: ["none"]}
 
+#: Numbers that may be typed in other ways too.
+_EXAMPLES = {"max_bytes": " such as 65536, 64K or 2M"}
+
 #: Defaults of the tool where they differ from the estimators'. A step costs the square of the
 #: points, and a stream is long; the same command gives the same model.
 DEFAULTS = {"max_points": 300, "random_state": 0}
+
+#: Why, in the help.
+_WHY = {
+    "max_points": " In Python 1000 by default; fewer here, since a stream is long and more points "
+    "make every step slower.",
+}
 
 
 def estimator_class(method: str, task: str) -> type[Any]:
@@ -82,11 +95,19 @@ def method_options() -> dict[str, str]:
                 f"{', '.join(CLASSIFICATION_LOSSES)}; of numbers: {', '.join(REGRESSION_LOSSES)}."
             )
         elif name in OF_EACH:
-            text = " ".join(f"{m}: {_description(pair[0], name)}" for m, pair in holders.items())
+            text = _of_each(holders, name)
         else:
-            text = _description(next(iter(holders.values()))[0], name)
+            text = _description(next(iter(holders.values()))[0], name) + _WHY.get(name, "")
         options[name] = f"{text} \\[{'; '.join(_default(*item, name) for item in holders.items())}]"
     return options
+
+
+def _of_each(holders: dict[str, tuple[type[Any], type[Any]]], name: str) -> str:
+    """What a parameter does in each method, once for methods that say the same."""
+    methods: dict[str, list[str]] = {}
+    for method, pair in holders.items():
+        methods.setdefault(_description(pair[0], name), []).append(method)
+    return " ".join(f"{', '.join(names)}: {text}" for text, names in methods.items())
 
 
 def _default(method: str, pair: tuple[type[Any], type[Any]], name: str) -> str:
@@ -132,14 +153,21 @@ def check_value(estimator: type[Any], name: str, given: Any) -> None:
     numbers: list[str] = []
     for rule in rules:  # those for objects are left out: nobody can type one
         if isinstance(rule, StrOptions):
-            words += sorted(rule.options - REFUSED)
+            words += sorted(_accepted(estimator, name, rule.options - REFUSED))
         elif isinstance(rule, Interval):
-            numbers.append(_range(rule))
+            numbers.append(_range(rule) + _EXAMPLES.get(name, ""))
         elif rule == "random_state":
             numbers.append("a whole number")
         elif rule in _WORDS:
             words += _WORDS[rule]
     raise not_accepted(option(name), given, words if isinstance(given, str) else [], numbers)
+
+
+def _accepted(estimator: type[Any], name: str, words: set[str]) -> set[str]:
+    """Of the words of a parameter those that suit the estimator: cells need isotropic kernels."""
+    if name == "kernel" and hasattr(estimator, "delta_"):
+        return {word for word in words if make_kernel(word, 1.0, 3, 1.0).isotropic}
+    return words
 
 
 def _range(rule: Interval) -> str:

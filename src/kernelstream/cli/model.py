@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from kernelstream import models
-from kernelstream.cli.display import size
+from kernelstream.cli.display import delta_of, rounded, size
 from kernelstream.cli.errors import UserError, check_outputs, print_json
 from kernelstream.cli.methods import NOT_OPTIONS
 from kernelstream.cli.options import AsJson
@@ -53,13 +53,13 @@ def inspect(
         "points": estimator.model_order_,
         "bytes": estimator.nbytes_,
         "error_spent": estimator.error_spent_,
-        "forced_removals": estimator.n_forced_,
+        **_forced(estimator),
         "parameters": {name: value for name, value in estimator.get_params().items()
                        if _plain(value) and name not in NOT_OPTIONS},
     }  # fmt: skip
     table = influential_points(estimator, names, points)
     if report is not None:
-        _write_page(report, learned, facts)
+        _write_page(report, learned, _in_words(facts, estimator))
     if as_json:
         print_json({**facts, "influential": table})
         return
@@ -67,15 +67,8 @@ def inspect(
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", justify="right")
     grid.add_column(overflow="fold")
-    for name, value in facts.items():
-        if name == "bytes":
-            value = size(float(value))
-        elif isinstance(value, dict):
-            value = ", ".join(f"{k}={v}" for k, v in value.items())
-        elif isinstance(value, list):
-            value = ", ".join(map(str, value))
-        if value is not None:
-            grid.add_row(name.replace("_", " "), escape(str(value)))
+    for name, text in _in_words(facts, estimator).items():
+        grid.add_row(name, escape(text))
     console.print(grid)
     listing = Table("weight", "votes for", "largest inputs (standardised)", title_justify="left",
                     title=f"The {len(table)} most influential points")  # fmt: skip
@@ -83,6 +76,35 @@ def inspect(
         inputs = ", ".join(f"{k} {v:+.2f}" for k, v in row["inputs"].items())
         listing.add_row(f"{row['weight']:.4g}", escape(str(row["votes_for"])), escape(inputs))
     console.print(listing)
+
+
+def _in_words(facts: dict[str, Any], estimator: Any) -> dict[str, str]:
+    """The facts for people: what is not known is left out."""
+    words = {
+        "bytes": size(float(facts["bytes"])),
+        "error_spent": rounded(facts["error_spent"]),
+        "delta": delta_of(estimator),
+    }
+    texts = {}
+    for name, value in facts.items():
+        if name in words:
+            text = words[name]
+        elif isinstance(value, dict):
+            text = ", ".join(f"{k}={v}" for k, v in value.items())
+        elif isinstance(value, list):
+            text = ", ".join(map(str, value))
+        else:
+            text = "" if value is None else str(value)
+        if text:
+            texts[name.replace("_", " ")] = text
+    return texts
+
+
+def _forced(estimator: Any) -> dict[str, Any]:
+    """What a cap forced; AVM has cells and removes no points."""
+    if hasattr(estimator, "delta_"):
+        return {"delta": estimator.delta_, "samples_outside_cells": estimator.n_forced_}
+    return {"forced_removals": estimator.n_forced_}
 
 
 def influential_points(estimator: Any, names: Any, most: int) -> list[dict[str, Any]]:
@@ -176,14 +198,14 @@ def _write(
               f"at a distance of {spent:.4g} in the RKHS: {out}")  # fmt: skip
 
 
-def _write_page(path: Path, learned: StreamModel, facts: dict[str, Any]) -> None:
+def _write_page(path: Path, learned: StreamModel, facts: dict[str, str]) -> None:
     from kernelstream.evaluation import Trace
     from kernelstream.report import write_report
 
     write_report(
         path,
         title=f"A model of {learned.target}",
-        facts={k: str(v) for k, v in facts.items() if v is not None},
+        facts=facts,
         trace=Trace(DEFAULT_METRICS[learned.task == "classification"], 1),
         model=learned.model,
         feature_names=learned.preparation.feature_names_out,

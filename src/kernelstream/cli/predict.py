@@ -20,6 +20,7 @@ from kernelstream.cli.data import plain
 from kernelstream.cli.errors import UserError, check_outputs, not_accepted, print_json
 from kernelstream.cli.options import (
     RAISE_OR_SKIP,
+    SKIP,
     AsJson,
     PlainDelimiter,
     PlainFormat,
@@ -172,7 +173,7 @@ def open_rows(
     preparation = model.preparation
     used = [name for name in preparation.schema if name not in preparation.ignore]
     as_text = {name: "text" for name in keep if name not in used}  # as they stand
-    return open_stream(
+    source = open_stream(
         file,
         target=model.target if labelled else None,
         on_bad=on_bad,
@@ -183,6 +184,8 @@ def open_rows(
         columns=[*used, *keep] or None,
         n_features=preparation.matrix_width,
     )
+    source.bad.cure = SKIP
+    return source
 
 
 @contextlib.contextmanager

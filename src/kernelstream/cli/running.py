@@ -19,7 +19,7 @@ from sklearn.base import clone, is_classifier
 
 from kernelstream import storage
 from kernelstream.cli.errors import UserError
-from kernelstream.cli.methods import estimator_class, make_estimator, option
+from kernelstream.cli.methods import TO_TRY, estimator_class, make_estimator, option
 from kernelstream.cli.predict import load_stream_model
 from kernelstream.errors import DivergenceError
 from kernelstream.evaluation import METRICS, Prequential
@@ -392,6 +392,7 @@ def quality_notes(run: Run) -> list[str]:
     name, numbers = run.score.trace.metrics[0], run.score.trace.summary()
     constant = "the majority" if run.model.task == "classification" else "the mean"
     sign = 1.0 if METRICS[name].lower_is_better else -1.0
+    to_try = ", ".join(option(name) for name in TO_TRY[run.plan.method])
     worse = []
     for when, suffix in (("", ""), ("lately ", "_window")):
         rules = {
@@ -400,7 +401,7 @@ def quality_notes(run: Run) -> list[str]:
         rule = min(rules, key=lambda rule: sign * rules[rule])
         if sign * numbers[name + suffix] > sign * rules[rule]:
             worse.append(f"{when}{rule} would have done better than the model ({name} "
-                         f"{rules[rule]:.4g}): try another --gamma, --eta0 or --model")  # fmt: skip
+                         f"{rules[rule]:.4g}): try another {to_try} or --model")  # fmt: skip
     return worse[:1] + _far_inputs(run) if worse else []
 
 

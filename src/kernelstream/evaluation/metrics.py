@@ -405,6 +405,7 @@ def check_names(metrics: Sequence[str], classification: bool) -> tuple[str, ...]
     wrong = [name for name in names if name not in choice]
     if wrong or not names or len(set(names)) < len(names):
         raise ValueError(
-            f"metrics for {task} are some of {', '.join(choice)}, each once; got {names!r}"
+            f"metrics for {task} are some of {', '.join(choice)}, each once; "
+            f"got {', '.join(map(str, names)) or 'none'}"
         )
     return names

@@ -55,10 +55,10 @@ _PARAMETERS = """
         With probability min(1, beta / t^rho) a sample is not approximated by a core point but
         stored itself.
     average : bool, float or "auto", default={average}
-        Predict with the mean of all iterates (True), with that of about the last part of them,
-        this large, or with the last one (False). The end of a stream is not known: the part is
-        at least ``average`` and at most 2 ``average`` - ``average``^2 of what has been
-        seen. {choice}
+        Predict with the mean of all iterates (True), with that of about the last part of them (a
+        share in (0, 1)), with the last one (False), or with whichever erred less lately ("auto").
+        The end of a stream is not known: the part is at least ``average`` and at most
+        2 ``average`` - ``average``^2 of what has been seen. {choice}
     max_points : int or None, default=1000
         Never hold more points than this. Beyond it a sample outside all cells counts for the
         nearest core point: see ``n_forced_``; the first time there is a warning.

@@ -56,7 +56,7 @@ def write_report(
     sample : (n, p) array or CSR matrix, or a pair (X, y) of it and its targets, optional
         Some samples as the model gets them, to draw around its points; 800 of them at most.
     notes : iterable of str, optional
-        What the reader should be warned of. That a cap forced removals is noted by itself.
+        What the reader should be warned of. That a cap was in the way is noted by itself.
     losses : dict of str to LossDistribution, optional
         How losses are distributed: the model's first, then those to compare it with. Makes a
         section on risk.
@@ -109,7 +109,7 @@ def write_report(
         cost_charts=told.cost_charts(record),
         budget_charts=told.budget_charts(record),
         risk=risk_section(losses) if losses else None,
-        forced=model.n_forced_,
+        approximation=_approximation(model),
         points=influential_points(model, names),
         model_order=order,
         target=target,
@@ -162,11 +162,45 @@ def _fact(value: Any) -> str | list[tuple[str, str]]:
     return str(value)
 
 
+def _approximation(model: Any) -> tuple[str, str]:
+    """What the error spent is, in a heading and a sentence or two."""
+    forced = model.n_forced_
+    if _has_cells(model):
+        beyond = f", {_samples(forced)} outside all cells included" if forced else ""
+        wide = "" if model.delta_ is None else f", {model.delta_:.3g} across (delta)"
+        return "Error of the approximation", (
+            f"A sample counts for the core point of the cell that it lies in{wide}. This is the "
+            "distance between each step and the same step at the sample itself, in the norm of the "
+            f"function space, summed over all steps{beyond}."
+        )
+    removals = f"; {forced} removal{'s' if forced > 1 else ''} beyond the budget, forced by a cap, "
+    return "Error budget", (
+        "Points are removed only while the function moves less than the budget allows. This is how "
+        "far it moved, in the norm of the function space, summed over all steps"
+        f"{removals + 'included' if forced else ''}."
+    )
+
+
 def _own_notes(model: Any) -> list[str]:
     forced = model.n_forced_
     if not forced:
         return []
+    if _has_cells(model):
+        return [
+            f"{_samples(forced)} outside all cells counted for the nearest core point: a cap on "
+            "points or bytes left no room for more. More points, or a larger delta, would avoid "
+            "that."
+        ]
     return [
         f"A cap on points or bytes forced {forced} removal{'s' if forced > 1 else ''} beyond the "
         "error budget. A higher cap, or a larger error allowed per step, would avoid them."
     ]
+
+
+def _samples(count: int) -> str:
+    return f"{count} sample{'s' if count > 1 else ''}"
+
+
+def _has_cells(model: Any) -> bool:
+    """Whether samples count for the core point of their cell, as in AVM."""
+    return hasattr(model, "delta_")

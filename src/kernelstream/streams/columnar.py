@@ -59,7 +59,7 @@ class TableSource:
         self._tables = tables(self._row, selected)
         self._waiting = self._next_table()
         if self._waiting is None and position is None:
-            raise StreamError(f"{name} has no rows: there is nothing to learn from.")
+            raise StreamError(f"{name} has no rows: there is nothing to read.")
         if self._waiting is not None:
             self._waiting = self._fill(self._waiting)
         self.schema = {

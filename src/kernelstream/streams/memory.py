@@ -53,7 +53,7 @@ class ArraySource:
                 f"its shape is {y.shape}."
             )
         if X.shape[0] == 0:
-            raise StreamError(f"{self.name}: X has no rows: there is nothing to learn from.")
+            raise StreamError(f"{self.name}: X has no rows: there is nothing to read.")
         check_matrix_target(self.name, target, y is not None)
 
     def _kind(self) -> str:

@@ -129,4 +129,4 @@ class TextSource(ABC):
         self._stream.close()
 
     def _empty(self, what: str) -> StreamError:
-        return StreamError(f"{self.name} {what}: there is nothing to learn from.")
+        return StreamError(f"{self.name} {what}: there is nothing to read.")
