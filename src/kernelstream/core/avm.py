@@ -41,7 +41,7 @@ from kernelstream.core.passes import (
 )
 from kernelstream.core.splitmix import uniform
 from kernelstream.core.state import State
-from kernelstream.core.tiles import BLOCK, products
+from kernelstream.core.tiles import BLOCK, SPARSE_BLOCK, products
 
 #: Below it the scale is folded into the weights; often enough for the sums to keep their digits.
 SMALLEST_SCALE = 1e-3
@@ -250,7 +250,8 @@ def single_pass(
     scratch = np.empty(outputs)
     zero = np.int64(0)  # a literal would be compiled for separately
     multiplied = sparse or points.shape[0] > FEW_FEATURES
-    dots = np.empty((BLOCK, capacity if multiplied else 0))
+    longest = SPARSE_BLOCK if sparse else BLOCK
+    dots = np.empty((longest, capacity if multiplied else 0))
     begin, end, size = first, first, 1  # samples whose products are known,
     known, cells = 0, np.int64(0)  # with the points there were
     for i in range(first, labels.shape[0]):
@@ -262,7 +263,7 @@ def single_pass(
             return UNUSABLE, i
         if multiplied:
             if i == end or n != known or record.cells != cells:
-                size = min(2 * size, BLOCK) if i == end else 1
+                size = min(2 * size, longest) if i == end else 1
                 count = size if i + size <= labels.shape[0] and (sparse or size == BLOCK) else 1
                 begin, end, known, cells = i, i + count, n, record.cells
                 products(rows, begin, count, points, n, dots)

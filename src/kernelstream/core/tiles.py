@@ -16,8 +16,9 @@ from numba.extending import intrinsic
 
 from kernelstream.core.jit import INTERPRETED, inner
 
-#: Samples whose products are worth having together: dense ones share a tile, sparse ones a call.
-BLOCK = 4
+#: Dense samples that share a tile, and sparse ones that go through a tile of points one after the
+#: other while it is in the first-level cache.
+BLOCK, SPARSE_BLOCK = 4, 8
 #: Points per tile: for several dense samples, for a single one, and for a sparse one where there
 #: are many: its few entries leave more time waiting for the points than multiplying.
 SEVERAL_POINTS, FEW_POINTS, MANY_POINTS = 8, 16, 32
