@@ -1,5 +1,6 @@
 """The compiled pass against AVM written out step by step."""
 
+import itertools
 import math
 
 import numpy as np
@@ -9,16 +10,18 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from kernelstream.core import avm as core
-from kernelstream.core import coverage, kernel
+from kernelstream.core import counts, coverage, kernel
 from kernelstream.core.passes import DIVERGED, DONE, FULL, UNUSABLE
 from kernelstream.core.state import allocate, pack, resize, unpack
 from tests.core.tools import (
     LOSS_NUMBERS,
     LOSSES,
+    from_python,
     gaussian,
     points_of,
     program,
     rows_of,
+    sets,
     size,
 )
 from tests.naive import avm as twin
@@ -30,6 +33,7 @@ KERNELS = {
     "gaussian": (gaussian(0.7), twin.gaussian(0.7)),
     "matern32": (program((kernel.MATERN32, 0.4)), twin.matern32(0.4)),
 }
+only_sets = from_python(counts.only_sets)
 drawing = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
 
 
@@ -341,6 +345,74 @@ def test_chunks_and_placement_do_not_change_a_bit():
         other_arrays, other_status = pack(pieces)
         assert status == other_status
         assert all(np.array_equal(arrays[name], other_arrays[name]) for name in arrays)
+
+
+@drawing
+@pytest.mark.parametrize("options", [
+    {},
+    {"loss": "log_loss", "outputs": 3, "suffix": 0.5},
+    {"shape": "hyperrectangle", "delta": 4.0},
+    {"beta": 5.0, "rho": 0.5, "delta": 6.0},
+    {"beta": 5.0, "rho": 0.5, "delta": 6.0, "most": 9},
+    {"loss": "squared_hinge", "regularisation": 0.01},
+    {"loss": "squared_error"},
+])  # fmt: skip
+@pytest.mark.parametrize("features", [3, 40])
+def test_a_pass_over_sets_equals_that_over_dense_rows(features, options):
+    n, outputs = size(400, 80), options.get("outputs", 1)
+    X = sets(n, features)
+    labels = np.random.default_rng(1).integers(max(2, outputs), size=n).astype(float)
+    chosen = settings(**{"delta": 4.0 if features > 3 else 1.5, **options})
+    said = np.empty((2, n, outputs))
+    models = [
+        learn(gaussian(0.05), X, labels, chosen, sparse, predictions=predictions)
+        for sparse, predictions in zip((False, True), said, strict=True)
+    ]
+    (dense, *ended), (sparse, *also) = models
+    assert ended == also == [DONE, n]
+    assert only_sets(rows_of(X, sparse=True), 0, n, sparse.points, sparse.order)
+    assert np.array_equal(said[0], said[1])
+    assert np.array_equal(points_of(dense), points_of(sparse))
+    assert dense.status.tobytes() == sparse.status.tobytes()
+    assert np.array_equal(true_weights(dense, outputs), true_weights(sparse, outputs))
+
+
+def test_sets_and_other_rows_may_alternate():
+    """Blocks with and without other numbers: counted, multiplied, and with points of both kinds."""
+    n = size(240, 120)
+    X = sets(n, 20)
+    X[n // 3 : n // 2, 4] *= 0.5
+    labels = np.random.default_rng(1).integers(2, size=n).astype(float)
+    chosen = settings(delta=3.0)
+    expected, _, _ = learn(gaussian(0.05), X, labels, chosen)
+    state = allocate(20, 1, 4, 1, factored=False)
+    edges = [0, n // 3, n // 2, n // 2 + 1, n]
+    for begin, end in itertools.pairwise(edges):
+        state, *_ = learn(
+            gaussian(0.05), X[begin:end], labels[begin:end], chosen, sparse=True, state=state
+        )
+    assert np.array_equal(points_of(expected), points_of(state))
+    assert np.array_equal(true_weights(expected, 1), true_weights(state, 1))
+
+
+def test_a_table_is_made_again_when_the_state_grows():
+    n = size(300, 100)
+    X, labels = sets(n, 20), np.random.default_rng(1).integers(2, size=n).astype(float)
+    chosen, rows = settings(delta=0.5), rows_of(X, sparse=True)
+    state, places = allocate(20, 1, 1, 1, factored=False), []
+    reason, i = FULL, 0
+    while reason == FULL:
+        reason, i = core.single_pass(
+            *state, *chosen, *gaussian(0.05), *rows, labels, np.ones(n), i, np.empty((0, 1))
+        )
+        if reason == FULL:
+            places.append(i)
+            state = resize(state, state.capacity + 13)
+    assert reason == DONE
+    assert len(places) > 2
+    expected, _, _ = learn(gaussian(0.05), X, labels, chosen)
+    assert np.array_equal(points_of(expected), points_of(state))
+    assert np.array_equal(true_weights(expected, 1), true_weights(state, 1))
 
 
 def test_bad_samples_stop_the_pass():

@@ -105,6 +105,13 @@ BUDGETS = {
 }
 
 
+def sets(n, features, seed=0, share=0.3):
+    """Samples of zeros and ones; one is empty, one full."""
+    X = (np.random.default_rng(seed).random((n, features)) < share).astype(float)
+    X[1], X[-1] = 0.0, 1.0
+    return X
+
+
 def rows_of(X, sparse=False):
     """Samples for the core, dense or CSR."""
     if sparse:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kernelstream.core.counts import count_common, make_table, only_sets, tabulate
 from kernelstream.core.coverage import (
     add_point,
     find_cell,
@@ -26,6 +27,7 @@ from kernelstream.core.kernel import (
     Program,
     Rows,
     row_norms,
+    squares_from_counts,
     squares_from_differences,
     squares_from_dots,
 )
@@ -252,17 +254,30 @@ def single_pass(
     multiplied = sparse or points.shape[0] > FEW_FEATURES
     longest = SPARSE_BLOCK if sparse else BLOCK
     dots = np.empty((longest, capacity if multiplied else 0))
+    counted = only_sets(rows, first, labels.shape[0], points, record.order)
+    table = make_table(counted, points.shape[0], capacity)
+    counts = np.empty((1, table.shape[1]), np.uint8)
     begin, end, size = first, first, 1  # samples whose products are known,
     known, cells = 0, np.int64(0)  # with the points there were
     for i in range(first, labels.shape[0]):
         n = record.order
         if n == capacity and n < most:
             return FULL, i
-        square, absolute = row_norms(rows, i)
+        changed = n != known or record.cells != cells
+        if counted:
+            square = absolute = float(indptr[i + 1] - indptr[i])
+        else:
+            square, absolute = row_norms(rows, i)
         if not square <= LARGEST_SQUARE_NORM:
             return UNUSABLE, i
-        if multiplied:
-            if i == end or n != known or record.cells != cells:
+        if counted:
+            if changed:
+                tabulate(points, min(cells, known), n, table)
+                known, cells = n, record.cells
+            count_common(rows, i, table, n, counts)
+            squares_from_counts(square_norms, square, counts, n, work)
+        elif multiplied:
+            if i == end or changed:
                 size = min(2 * size, longest) if i == end else 1
                 count = size if i + size <= labels.shape[0] and (sparse or size == BLOCK) else 1
                 begin, end, known, cells = i, i + count, n, record.cells

@@ -27,6 +27,8 @@ from kernelstream.core.tiles import products
 
 HYPERSPHERE, HYPERRECTANGLE = range(2)
 
+_INFINITE = int(np.float64(np.inf).view(np.int64))
+
 
 @inner
 def distances(rows, i, points, square_norms, square, n, work):
@@ -55,25 +57,20 @@ def kernel_values(program, rows, i, points, square_norms, absolute_norms, square
 
 @inline
 def nearest(work, n):
-    """The nearest of the first ``n`` points, the first one in a tie; -1 without points."""
-    if n == 0:
-        return -1
-    a, b, c, d = np.inf, np.inf, np.inf, np.inf  # four chains: a comparison waits for the last
-    j = 0
-    while j + 3 < n:
-        a = work[SQUARES, j] if work[SQUARES, j] < a else a
-        b = work[SQUARES, j + 1] if work[SQUARES, j + 1] < b else b
-        c = work[SQUARES, j + 2] if work[SQUARES, j + 2] < c else c
-        d = work[SQUARES, j + 3] if work[SQUARES, j + 3] < d else d
-        j += 4
-    while j < n:
-        a = work[SQUARES, j] if work[SQUARES, j] < a else a
-        j += 1
-    least = min(min(a, b), min(c, d))
+    """The nearest of the first ``n`` points, the first one in a tie; -1 without points.
+
+    Numbers that are not negative are in the order of their bits, of which, unlike of floats,
+    the least is found with vectors.
+    """
+    least = np.int64(_INFINITE)
     for j in range(n):
-        if work[SQUARES, j] == least:
+        bits = np.float64(work[SQUARES, j]).view(np.int64)
+        least = bits if bits < least else least
+    square = np.int64(least).view(np.float64)
+    for j in range(n):
+        if work[SQUARES, j] == square:
             return j
-    return 0  # all distances overflowed
+    return -1
 
 
 @inner

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelstream.core.blas import multiply
+from kernelstream.core.counts import count_common, make_table, only_sets, tabulate
 from kernelstream.core.jit import compiled, inline, inner, lean
 from kernelstream.core.tiles import products
 
@@ -270,6 +271,13 @@ def squares_from_dots(rows, i, points, square_norms, x_square_norm, dots, r, n, 
 
 
 @inline
+def squares_from_counts(square_norms, x_square_norm, counts, n, work):
+    """``work[SQUARES]`` = |d|^2 - 2 d.x + |x|^2 of sets: whole numbers, so nothing is lost."""
+    for j in range(n):
+        work[SQUARES, j] = (square_norms[j] + x_square_norm) - 2.0 * counts[0, j]
+
+
+@inline
 def kernel_row(
     program, rows, i, points, square_norms, absolute_norms, n, multiplied, work, out, r, norms
 ):
@@ -305,18 +313,30 @@ def kernel_row(
 def kernel_rows(program, rows, first, count, points, square_norms, absolute_norms, n, out, norms):
     """Kernel values of ``count`` samples with ``n`` points, as of :func:`kernel_row`.
 
-    Many dense features of several samples go through one matrix product.
+    Many dense features of several samples go through one matrix product; sparse samples that are
+    sets are counted.
     """
     width = points.shape[0]
-    needs_dots = program.needs_dots or (program.needs_squares and width > FEW_FEATURES)
-    product = needs_dots and not rows.sparse and count > 1
+    multiplied = program.needs_dots or (
+        program.needs_squares and (rows.sparse or width > FEW_FEATURES)
+    )
+    product = multiplied and not rows.sparse and count > 1
     if product:
         multiply(rows.dense[first:], False, points, False, out, count, n, width, 1.0, 0.0)
+    counted = multiplied and only_sets(rows, first, first + count, points, n)
+    table = make_table(counted, width, n)
+    counts = np.empty((1, table.shape[1]), np.uint8)
+    if counted:
+        tabulate(points, 0, n, table)
     work = np.empty((STACK + program.depth, n))
     for r in range(count):
+        if counted:
+            count_common(rows, first + r, table, n, counts)
+            for j in range(n):
+                out[r, j] = counts[0, j]
         kernel_row(
-            program, rows, first + r, points, square_norms, absolute_norms, n, product, work, out,
-            r, norms,
+            program, rows, first + r, points, square_norms, absolute_norms, n, product or counted,
+            work, out, r, norms,
         )  # fmt: skip
 
 

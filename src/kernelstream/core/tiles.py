@@ -30,11 +30,15 @@ _VECTOR = ir.VectorType(_DOUBLE, _LANES)
 _FUSED = ("contract",)
 
 
-class _Tile:
-    """Writes the loop ``sums[r] += value[r] * points[feature]`` over the entries of a sample."""
+class Tile:
+    """Writes the loop ``sums[r] += value[r] * points[feature]`` over the entries of a sample.
 
-    def __init__(self, context, builder, signature, arguments):
+    The points are numbers as in ``vector``.
+    """
+
+    def __init__(self, context, builder, signature, arguments, vector=_VECTOR):
         self.builder, self._bytes = builder, _BYTE.as_pointer()
+        self._vector, self._size = vector, 8 if vector.element == _DOUBLE else 1
         self.arrays = [
             context.make_array(kind)(context, builder, value) if isinstance(kind, types.Array) else
             context.cast(builder, value, kind, types.int64)
@@ -53,6 +57,10 @@ class _Tile:
     def load(self, place, kind):
         return self.builder.load(self.builder.bitcast(place, kind.as_pointer()), align=4)
 
+    def feature(self, indices, q):
+        """The feature of entry ``q``."""
+        return self.builder.sext(self.load(self.address(indices, (q, 4)), _I32), _I64)
+
     def stride(self, array):
         return self.builder.extract_value(array.strides, 0)
 
@@ -62,45 +70,48 @@ class _Tile:
         first = ir.Constant(ir.VectorType(_I32, _LANES), [0] * _LANES)
         return self.builder.shuffle_vector(single, nothing, first)
 
+    def add(self, sums, value, parts):
+        """``sums + value * parts``, vector by vector."""
+        if value is None:
+            return [self.builder.add(s, p) for s, p in zip(sums, parts, strict=True)]
+        factor = self.spread(value)
+        products = [self.builder.fmul(factor, part, flags=_FUSED) for part in parts]
+        return [self.builder.fadd(s, p, flags=_FUSED) for s, p in zip(sums, products, strict=True)]
+
     def loop(self, begin, end, points, column, out, line, rows, vectors, entry):
         """``entry(q)`` gives the feature and the rows' values of entry q; begin < end.
 
-        The sums go to ``out[line:, column:]``.
+        A value of None is the one of whole numbers. The sums go to ``out[line:, column:]``.
         """
-        builder = self.builder
+        builder, vector, size = self.builder, self._vector, self._size
+        step = vector.count * size
         before, body = builder.block, builder.append_basic_block("tile")
         after = builder.append_basic_block("tile.end")
         builder.branch(body)
         builder.position_at_end(body)
         q = builder.phi(_I64)
         q.add_incoming(begin, before)
-        sums = [[builder.phi(_VECTOR) for _ in range(vectors)] for _ in range(rows)]
+        sums = [[builder.phi(vector) for _ in range(vectors)] for _ in range(rows)]
         feature, values = entry(q)
-        place = self.address(points, (feature, self.stride(points)), (column, 8))
+        place = self.address(points, (feature, self.stride(points)), (column, size))
         parts = [
-            self.load(builder.gep(place, [ir.Constant(_I64, 8 * _LANES * v)]), _VECTOR)
+            self.load(builder.gep(place, [ir.Constant(_I64, step * v)]), vector)
             for v in range(vectors)
         ]
-        totals = []
-        for row, value in zip(sums, values, strict=True):
-            factor = self.spread(value)
-            products = [builder.fmul(factor, part, flags=_FUSED) for part in parts]
-            totals.append(
-                [builder.fadd(s, p, flags=_FUSED) for s, p in zip(row, products, strict=True)]
-            )
+        totals = [self.add(row, value, parts) for row, value in zip(sums, values, strict=True)]
         following = builder.add(q, ir.Constant(_I64, 1))
         q.add_incoming(following, body)
         for row, total in zip(sums, totals, strict=True):
             for s, t in zip(row, total, strict=True):
-                s.add_incoming(ir.Constant(_VECTOR, [0.0] * _LANES), before)
+                s.add_incoming(ir.Constant(vector, None), before)
                 s.add_incoming(t, body)
         builder.cbranch(builder.icmp_signed("<", following, end), body, after)
         builder.position_at_end(after)
         for r, total in enumerate(totals):
             for v, t in enumerate(total):
-                size = self.stride(out)
-                place = self.address(out, (line, size), (r, size), (column, 8), (v, 8 * _LANES))
-                builder.store(t, builder.bitcast(place, _VECTOR.as_pointer()), align=8)
+                across = self.stride(out)
+                place = self.address(out, (line, across), (r, across), (column, size), (v, step))
+                builder.store(t, builder.bitcast(place, vector.as_pointer()), align=size)
 
 
 def _dense_tile(samples, points):
@@ -110,7 +121,7 @@ def _dense_tile(samples, points):
         """out[r, column + k] = sum_q dense[first + r, q] stored[q, column + k]."""
 
         def codegen(context, builder, signature, arguments):
-            tile = _Tile(context, builder, signature, arguments)
+            tile = Tile(context, builder, signature, arguments)
             matrix, row, dictionary, place, result = tile.arrays
 
             def entry(q):
@@ -141,12 +152,12 @@ def _sparse_tile(points):
         """out[row, column + k] = sum over the entries of a sample, of which there is one."""
 
         def codegen(context, builder, signature, arguments):
-            tile = _Tile(context, builder, signature, arguments)
+            tile = Tile(context, builder, signature, arguments)
             numbers, features, start, stop, dictionary, place, result, line = tile.arrays
 
             def entry(q):
-                feature = builder.sext(tile.load(tile.address(features, (q, 4)), _I32), _I64)
-                return feature, [tile.load(tile.address(numbers, (q, 8)), _DOUBLE)]
+                value = tile.load(tile.address(numbers, (q, 8)), _DOUBLE)
+                return tile.feature(features, q), [value]
 
             vectors = points // _LANES
             tile.loop(start, stop, dictionary, place, result, line, 1, vectors, entry)
