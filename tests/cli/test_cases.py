@@ -190,6 +190,11 @@ MISTAKES = {
     "bad row to learn features of": (
         _infinite, ("features", "bad.csv", "--target", "label", "--out", "f.csv"),
         "Use --on-bad skip to go on"),
+    "bad row to choose a diameter by": (
+        _infinite, ("diameter", "bad.csv", "--target", "label"), "Use --on-bad skip to go on"),
+    "bad row to convert": (
+        _text("bad.csv", "a,b\n1,2\n1,2,3\n"), ("datasets", "convert", "bad.csv", "--out", "b.csv"),
+        "Use --on-bad skip to go on"),
     "nothing to predict": (
         _text("bad.csv", "x,y,city,one\n"), ("predict", "model.ks", "bad.csv"),
         "bad.csv has a header and no rows: there is nothing to read"),
@@ -623,6 +628,15 @@ def test_convert_does_not_guess_types_from_a_batch(tool, tmp_path):
     for name in ("b.parquet", "c.csv"):
         tool("datasets", "convert", "a.csv", "--out", name)
     assert (tmp_path / "c.csv").read_text() == (tmp_path / "a.csv").read_text()
+
+
+def test_bad_rows_are_skipped_on_the_way(tool, tmp_path):
+    rows = "\n".join(f"{i % 7},{i % 2}" for i in range(60))
+    (tmp_path / "a.csv").write_text(f"x,target\n1,0\n1,2,3\n{rows}\n")
+    for words in (("datasets", "convert", "a.csv", "--out", "b.csv"), ("diameter", "a.csv")):
+        result = tool(*words, "--on-bad", "skip")
+        assert "1 rows refused, the first on line 3" in result.err
+    assert (tmp_path / "b.csv").read_text().count("\n") == 62
 
 
 def test_list(tool, tmp_path, monkeypatch):

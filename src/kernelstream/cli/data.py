@@ -16,11 +16,11 @@ from rich.table import Table
 
 from kernelstream.cli.errors import UserError, check_outputs, not_accepted
 from kernelstream.cli.options import PlainFormat
+from kernelstream.cli.rows import PlainOnBad, open_rows, warn_of_bad_rows
 from kernelstream.preparation import kind_of
 from kernelstream.streams import (
     list_datasets,
     make_drifting_market,
-    open_stream,
 )
 from kernelstream.streams.batch import Batch, Column, Text, slice_rows
 from kernelstream.streams.synthetic import multidist_blocks, regression_outliers_blocks
@@ -104,6 +104,7 @@ def convert(
         str, typer.Option(help="The target column; .npz and .libsvm need to know it.")
     ] = "target",
     format: PlainFormat = None,
+    on_bad: PlainOnBad = "raise",
 ) -> None:
     """Write a stream in another format.
 
@@ -111,12 +112,13 @@ def convert(
     """
     if out != "-":
         check_outputs({"--out": Path(out)}, source)
-    rows = open_stream(source, format=format, batch_rows=_ROWS)
+    rows = open_rows(source, on_bad, format=format, batch_rows=_ROWS)
     with contextlib.closing(rows):
         if out.endswith((".libsvm", ".svm")):
             _write_libsvm(out, rows, target)
         else:
             write_table(out, (table for batch in rows for table in _tables(batch)), target)
+        warn_of_bad_rows(rows)
 
 
 def _tables(batch: Batch) -> Tables:

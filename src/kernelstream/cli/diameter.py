@@ -25,10 +25,11 @@ from kernelstream.cli.options import (
     PlainHeader,
     PlainWidth,
 )
+from kernelstream.cli.rows import PlainOnBad, open_rows, warn_of_bad_rows
 from kernelstream.evaluation import diameter_curve
 from kernelstream.pipeline import StreamModel, guess_task
 from kernelstream.preparation import Preparation
-from kernelstream.streams import Source, open_stream
+from kernelstream.streams import Source
 
 #: Rows read at a time.
 _BATCH = 4096
@@ -51,6 +52,7 @@ def diameter(
     delimiter: PlainDelimiter = None,
     header: PlainHeader = True,
     n_features: PlainWidth = None,
+    on_bad: PlainOnBad = "raise",
     out: Annotated[Optional[Path], typer.Option(help="Where to save the picture.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -60,8 +62,8 @@ def diameter(
     (half of fewer) are learned but not counted. "no room": samples outside all cells when as many
     points were held as learn allows.
     """
-    stream = open_stream(
-        file, target=target, drop=drop or [], batch_rows=_BATCH, format=format,
+    stream = open_rows(
+        file, on_bad, target=target, drop=drop or [], batch_rows=_BATCH, format=format,
         delimiter=delimiter, header=header, n_features=n_features,
     )  # fmt: skip
     X, y, estimator = _first_rows(file, stream, target, rows)
@@ -109,6 +111,7 @@ def _first_rows(file: str, stream: Source, target: str, rows: int) -> tuple[Any,
             parts.append(model.admit(batch))
             if sum(len(y) for _, y in parts) >= rows:
                 break
+        warn_of_bad_rows(source)
     if model is None or sum(len(y) for _, y in parts) < 2:
         raise UserError(f"{file} has fewer than two rows with a target", "give a longer stream")
     X, y = zip(*parts, strict=True)

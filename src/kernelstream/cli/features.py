@@ -27,9 +27,10 @@ from kernelstream._version import __version__
 from kernelstream.cli import options
 from kernelstream.cli.data import plain, write_table
 from kernelstream.cli.display import size, sparkline
-from kernelstream.cli.errors import UserError, check_outputs, not_accepted, print_json
+from kernelstream.cli.errors import UserError, check_outputs, print_json
 from kernelstream.cli.methods import check_value, option, value_of
 from kernelstream.cli.options import ROWS, RUN
+from kernelstream.cli.rows import OnBad, open_rows
 from kernelstream.cli.running import (
     Stop,
     StopWaitingError,
@@ -43,7 +44,6 @@ from kernelstream.feature_stream import StreamFeatures
 from kernelstream.features import OnlineKernelFeatures
 from kernelstream.preparation import Preparation
 from kernelstream.storage import ModelFileError
-from kernelstream.streams import open_stream
 from kernelstream.streams.batch import Batch, Source
 
 #: Rows whose features are taken from the same subspace: the one they were learned into.
@@ -176,9 +176,7 @@ def features(
         Optional[list[str]],
         typer.Option(help=options.COLUMN, rich_help_panel=ROWS, metavar="NAME=KIND"),
     ] = None,
-    on_bad: Annotated[
-        str, typer.Option(help=options.RAISE_OR_SKIP, rich_help_panel=ROWS)
-    ] = "raise",
+    on_bad: OnBad = "raise",
     warm_up: Annotated[
         int,
         typer.Option(min=1, help="Rows after which standardising is frozen.", rich_help_panel=ROWS),
@@ -203,8 +201,6 @@ def features(
         raise UserError("--out - and --json would both write to standard output", "leave one out")
     if out != "-" and not out.endswith((".parquet", ".csv", ".tsv")):
         raise UserError(f"{out} has a suffix that cannot be written", "use .parquet, .csv or .tsv")
-    if on_bad not in ("raise", "skip"):
-        raise not_accepted("--on-bad", on_bad, ["raise", "skip"])
     inputs = [name for name in (file, apply) if name is not None]
     place = None if out == "-" else Path(out)
     check_outputs({"--out": place, "--save": save, "--report": report}, *inputs)
@@ -228,7 +224,7 @@ def features(
             )
     saved = None if apply is None else _load(apply)
     reading: dict[str, Any] = {
-        "target": target, "batch_rows": batch_rows, "on_bad": on_bad, "format": format,
+        "target": target, "batch_rows": batch_rows, "format": format,
         "delimiter": delimiter, "header": header, "n_features": n_features, "drop": drop or [],
         "schema": given_kinds(column or []),
     }  # fmt: skip
@@ -239,8 +235,7 @@ def features(
         check_value(OnlineKernelFeatures, name, value)
     console = Console(stderr=True)
     stop = Stop()
-    with stop.listening(), contextlib.closing(open_stream(file, **reading)) as source:
-        source.bad.cure = options.SKIP
+    with stop.listening(), contextlib.closing(open_rows(file, on_bad, **reading)) as source:
         check_given(column or [], source, file)
         run = _Run.begin(file, source, saved, target, {**given, "align": align}, preparing)
         with (

@@ -20,9 +20,6 @@ FORMAT = "The file's format, if its name does not say."
 DELIMITER = "Between fields of text."
 HEADER = "The first line names the columns."
 WIDTH = "Width of LIBSVM rows from standard input."
-RAISE_OR_SKIP = "Rows that do not fit: raise or skip."
-#: What an error suggests where rows cannot be put aside.
-SKIP = "--on-bad skip"
 
 File = Annotated[
     str, typer.Argument(help="CSV, TSV, LIBSVM, Parquet, Arrow or .npz; - is standard input.")

@@ -17,26 +17,18 @@ from rich.table import Table
 
 from kernelstream import storage
 from kernelstream.cli.data import plain
-from kernelstream.cli.errors import UserError, check_outputs, not_accepted, print_json
-from kernelstream.cli.options import (
-    RAISE_OR_SKIP,
-    SKIP,
-    AsJson,
-    PlainDelimiter,
-    PlainFormat,
-    PlainHeader,
-)
+from kernelstream.cli.errors import UserError, check_outputs, print_json
+from kernelstream.cli.options import AsJson, PlainDelimiter, PlainFormat, PlainHeader
+from kernelstream.cli.rows import PlainOnBad, open_rows, warn_of_bad_rows
 from kernelstream.evaluation.metrics import ClassMetrics, NumberMetrics, check_names
 from kernelstream.evaluation.prequential import DEFAULT_METRICS
 from kernelstream.pipeline import StreamModel
 from kernelstream.storage import ModelFileError, replacing
-from kernelstream.streams import open_stream
 from kernelstream.streams.batch import Column, Source, Text
 from kernelstream.streams.columns import check_present
 
 ModelFile = Annotated[Path, typer.Argument(help="A model written by learn, merge or compress.")]
 DataFile = Annotated[str, typer.Argument(help="Raw rows as learned from; - is standard input.")]
-OnBad = Annotated[str, typer.Option(help=RAISE_OR_SKIP)]
 
 #: Suffixes that say of a file what predictions are not.
 _NOT_CSV = {".parquet", ".arrow", ".feather", ".npz", ".json", ".html", ".ks"}
@@ -58,7 +50,7 @@ def predict(
         Optional[list[str]],
         typer.Option(help="A column to copy in front of the prediction; may be repeated."),
     ] = None,
-    on_bad: OnBad = "raise",
+    on_bad: PlainOnBad = "raise",
     format: PlainFormat = None,
     delimiter: PlainDelimiter = None,
     header: PlainHeader = True,
@@ -72,7 +64,7 @@ def predict(
     kept = list(dict.fromkeys(keep or []))
     ours = ["line", f"predicted_{learned.target}", *_score_names(learned, scores)]
     theirs = [f"{name}_" if name in ours else name for name in kept]
-    source = open_rows(learned, file, on_bad, format, delimiter, header, keep=kept)
+    source = _open(learned, file, on_bad, format, delimiter, header, keep=kept)
     with contextlib.closing(source):
         for name in kept:
             check_present(file, name, list(source.schema))
@@ -85,14 +77,14 @@ def predict(
                 if scores:
                     columns.extend(_scores(learned, batch).T.tolist())
                 writer.writerows(zip(*columns, strict=True))
-        _warn_of_bad_rows(source)
+        warn_of_bad_rows(source)
 
 
 def evaluate(
     model: ModelFile,
     file: DataFile,
     metrics: Annotated[Optional[str], typer.Option(help="Metrics, comma-separated.")] = None,
-    on_bad: OnBad = "raise",
+    on_bad: PlainOnBad = "raise",
     format: PlainFormat = None,
     delimiter: PlainDelimiter = None,
     header: PlainHeader = True,
@@ -107,14 +99,14 @@ def evaluate(
     if unfit:
         raise UserError(f"{unfit.pop()} is measured while learning only", "use learn --metrics")
     score: Any = (ClassMetrics if classification else NumberMetrics)(names, window=1, fading=0.5)
-    source = open_rows(learned, file, on_bad, format, delimiter, header, labelled=True)
+    source = _open(learned, file, on_bad, format, delimiter, header, labelled=True)
     rows = skipped = 0
     with contextlib.closing(source):
         for batch in source:
             targets, known = learned.targets_of(batch)
             score.update(targets[known], learned.predict(batch)[known])
             rows, skipped = rows + int(known.sum()), skipped + int((~known).sum())
-        _warn_of_bad_rows(source)
+        warn_of_bad_rows(source)
     if not rows:
         raise UserError(f"no row of {file} has a value of {learned.target!r}", "nothing to measure")
     values = score.values()
@@ -157,7 +149,7 @@ def _kind(path: Path) -> str:
         return ""
 
 
-def open_rows(
+def _open(
     model: StreamModel,
     file: str,
     on_bad: str,
@@ -168,15 +160,13 @@ def open_rows(
     keep: Sequence[str] = (),
 ) -> Source:
     """Rows read as the model's columns were when it learned; of other columns those to keep."""
-    if on_bad not in ("raise", "skip"):
-        raise not_accepted("--on-bad", on_bad, ["raise", "skip"])
     preparation = model.preparation
     used = [name for name in preparation.schema if name not in preparation.ignore]
     as_text = {name: "text" for name in keep if name not in used}  # as they stand
-    source = open_stream(
+    return open_rows(
         file,
+        on_bad,
         target=model.target if labelled else None,
-        on_bad=on_bad,
         format=format,
         delimiter=delimiter,
         header=header,
@@ -184,8 +174,6 @@ def open_rows(
         columns=[*used, *keep] or None,
         n_features=preparation.matrix_width,
     )
-    source.bad.cure = SKIP
-    return source
 
 
 @contextlib.contextmanager
@@ -237,10 +225,3 @@ def _scores(model: StreamModel, batch: Any) -> np.ndarray:
         else model.decision_function(batch)
     )
     return values.reshape(len(batch), -1)
-
-
-def _warn_of_bad_rows(source: Source) -> None:
-    if source.bad.count:
-        line, reason = source.bad.first[0]
-        text = f"{source.bad.count:,} rows refused, the first on line {line}: {reason}"
-        print(f"kernelstream: {text}", file=sys.stderr)

@@ -1,0 +1,34 @@
+"""Streams of which bad rows can be skipped, but not put aside: all commands but ``learn``."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from kernelstream.cli.errors import not_accepted
+from kernelstream.cli.options import ROWS
+from kernelstream.streams import Source, open_stream
+
+_HELP = "Rows that do not fit: raise or skip."
+OnBad = Annotated[str, typer.Option(help=_HELP, rich_help_panel=ROWS)]
+# The same in commands whose help has no boxes.
+PlainOnBad = Annotated[str, typer.Option(help=_HELP)]
+
+
+def open_rows(file: str, on_bad: str, **reading: Any) -> Source:
+    """The stream, whose errors suggest what these commands have."""
+    if on_bad not in ("raise", "skip"):
+        raise not_accepted("--on-bad", on_bad, ["raise", "skip"])
+    source = open_stream(file, on_bad=on_bad, **reading)
+    source.bad.cure = "--on-bad skip"
+    return source
+
+
+def warn_of_bad_rows(source: Source) -> None:
+    """Say on standard error how many rows were skipped, and why the first."""
+    if source.bad.count:
+        line, reason = source.bad.first[0]
+        text = f"{source.bad.count:,} rows refused, the first on line {line}: {reason}"
+        print(f"kernelstream: {text}", file=sys.stderr)
