@@ -16,6 +16,7 @@ BENCHMARKS = {
     "defaults": "accuracy.defaults",
     "mnist": "accuracy.mnist",
     "avm": "avm.main",
+    "avm-speed": "avm.speed",
     "avm-cells": "avm_cells.main",
     "avm-tables": "avm_tables.main",
     "avm-theorem15": "avm.theorem_15",
@@ -42,7 +43,7 @@ BENCHMARKS = {
     "network-rates": "network.rates",
 }
 #: What ``make bench`` runs: a few minutes.
-USUAL = ("comparison", "calls", "sparse")
+USUAL = ("comparison", "calls", "sparse", "avm-speed")
 
 
 def main() -> None:
