@@ -27,6 +27,7 @@ from kernelstream.core.feature_basis import (
     refresh,
     trace_of,
 )
+from kernelstream.core.feature_budget import shrink, store
 from kernelstream.core.feature_state import HISTORY, FeatureSettings, FeatureState
 from kernelstream.core.jit import allocating, compiled, inner
 from kernelstream.core.kernel import STACK, Program, Rows, kernel_row, self_value
@@ -44,17 +45,12 @@ from kernelstream.core.schedule import step_size
 
 PARAMETRIC, NONPARAMETRIC = range(2)
 INVERSE, INVERSE_SQUARE, TRACKING, TRACKING_SQUARE = range(4)
-GREEDY, EXACT, RECENCY, FIFO = range(4)
 NEVER, MOVING_AVERAGE, THRESHOLD, RATE = range(4)
 
 #: Of the fit errors remembered the moving average and the rate look at so many.
 WINDOW = 100
 #: A sample closer to the span than this part of k(x, x) opens no new direction.
 NOVELTY = 1e-8
-#: A stored sample without which less than this is left of a direction holds it alone ...
-ALONE = 1e-6
-#: ... and this many of them are passed over in the search for one to discard.
-MOST_SPARED = 8
 #: Changes of A between two computations of M from scratch.
 REFRESH_EVERY = 16
 #: A sample with a smaller k(x, x) is no direction: steps divide by it, squared.
@@ -64,89 +60,6 @@ UNLIMITED = np.iinfo(np.int64).max
 #: Squared coefficients times the trace of M below this part of k(x, x): the subspace knows nothing
 #: of the sample.
 NOTHING = 1e-40
-
-# ---- the stored samples -----------------------------------------------------------------------
-
-
-@inner
-def _store(state, rows, i, square, absolute, values, own):
-    """Put sample ``i`` behind the stored ones, with a row of zeros in A~."""
-    status = state.status[0]
-    n = status.order
-    if rows.sparse:
-        for f in range(state.points.shape[0]):
-            state.points[f, n] = 0.0
-        for position in range(rows.indptr[i], rows.indptr[i + 1]):
-            state.points[rows.indices[position], n] = rows.data[position]
-    else:
-        for f in range(state.points.shape[0]):
-            state.points[f, n] = rows.dense[i, f]
-    state.square_norms[n] = square
-    state.absolute_norms[n] = absolute
-    if state.gram.shape[0] > 0:
-        for j in range(n):
-            state.gram[n, j] = values[0, j]
-            state.gram[j, n] = values[0, j]
-            status.gram_square += 2.0 * values[0, j] * values[0, j]
-        state.gram[n, n] = own
-        status.gram_square += own * own
-    for j in range(state.factor.shape[1]):
-        state.factor[n, j] = 0.0
-    state.recency[n] = 1.0
-    state.numbers[n] = status.seen
-    status.order = n + 1
-
-
-@inner
-def _least(state, settings, spared):
-    """Which stored sample to discard, none of the spared ones; of equal ones the oldest."""
-    status = state.status[0]
-    best, lowest = -1, 0.0
-    for i in range(status.order):
-        if spared[i]:
-            continue
-        cost = 0.0
-        if settings.removal != FIFO:
-            for j in range(status.rank):
-                cost += state.factor[i, j] * state.factor[i, j]
-            if settings.removal == RECENCY:  # (26)
-                cost *= state.recency[i] * state.recency[i]
-            elif settings.removal == EXACT:
-                # (24): Phi A minus Phi A without row i is phi_i a_i', of norm k_ii |a_i|^2. The
-                # paper counts O(B^3) for it.
-                cost *= state.gram[i, i]
-        older = best >= 0 and state.numbers[i] < state.numbers[best]
-        if best < 0 or cost < lowest or (cost == lowest and older):
-            best, lowest = i, cost
-    return best
-
-
-@inner
-def _discard(state, i):
-    """Forget stored sample ``i``; the last one takes its place."""
-    status = state.status[0]
-    last = status.order - 1
-    square = state.gram[i, i] * state.gram[i, i]
-    for j in range(last + 1):
-        square -= 2.0 * state.gram[i, j] * state.gram[i, j]
-    status.gram_square = max(status.gram_square + square, 0.0)
-    for f in range(state.points.shape[0]):
-        state.points[f, i] = state.points[f, last]
-    state.square_norms[i] = state.square_norms[last]
-    state.absolute_norms[i] = state.absolute_norms[last]
-    for j in range(last):
-        state.gram[i, j] = state.gram[last, j]
-        state.gram[j, i] = state.gram[j, last]
-    state.gram[i, i] = state.gram[last, last]
-    for j in range(state.factor.shape[1]):
-        state.factor[i, j] = state.factor[last, j]
-    state.recency[i] = state.recency[last]
-    state.numbers[i] = state.numbers[last]
-    status.order = last
-    status.removed += 1
-
-
-# ---- one sample ----------------------------------------------------------------------------
 
 
 @inner
@@ -325,56 +238,6 @@ def _move(state, settings, values, own, c, q, d, square, product, cross):
     for i in range(rank):
         for j in range(i):
             state.inner[i, j] = state.inner[j, i]
-
-
-@inner
-def _shrink(state, settings, before, cross, spared, trial, a, b):
-    """Algorithm 5: discard one sample; M and L_new' L_old lose its row.
-
-    A sample that alone holds a direction of the subspace is spared, except from first in, first
-    out: the paper's rules look at the length of a row, and the direction would be lost for ever.
-    ``before`` is A~ as it was before the update, or has no rows.
-    """
-    status = state.status[0]
-    rank, n = status.rank, status.order
-    for i in range(n):
-        state.recency[i] *= settings.forgetting
-        spared[i] = False
-    attempts = 0
-    while True:
-        i = _least(state, settings, spared)
-        for j in range(rank):
-            a[j] = state.factor[i, j]
-            b[j] = 0.0
-        for k in range(n):
-            value = state.gram[i, k]
-            for j in range(rank):
-                b[j] += value * state.factor[k, j]
-        own = state.gram[i, i]
-        for j in range(rank):
-            for k in range(rank):
-                trial[j, k] = state.inner[j, k] + own * a[j] * a[k] - a[j] * b[k] - b[j] * a[k]
-        attempts += 1
-        if not settings.orthonormal or settings.removal == FIFO or attempts > MOST_SPARED:
-            break
-        trace = trace_of(state)
-        if inverse_factor(trial, rank, FLOOR * trace, state.root) > ALONE / rank * trace:
-            break
-        spared[i] = True
-    for j in range(rank):
-        for k in range(rank):
-            state.inner[j, k] = trial[j, k]
-    if before.shape[0] > 0:  # L_old' phi_i
-        for j in range(rank):
-            b[j] = 0.0
-        for k in range(n):
-            value = state.gram[i, k]
-            for j in range(rank):
-                b[j] += value * before[k, j]
-        for j in range(rank):
-            for k in range(rank):
-                cross[j, k] -= a[j] * b[k]
-    _discard(state, i)
 
 
 @inner
@@ -589,7 +452,7 @@ def feature_pass(
                 record.seen += 1
                 continue
 
-        _store(state, rows, i, norms[0, 0], norms[0, 1], values, own)
+        store(state, rows, i, norms[0, 0], norms[0, 1], values, own)
         if opens:
             _sprout(state, c, own)
         rank = record.rank
@@ -605,7 +468,7 @@ def feature_pass(
         record.updates += 0 if starting else 1
         discarding = record.order > most
         if discarding:
-            _shrink(state, settings, before, cross, spared, trial, a, b)
+            shrink(state, settings, before, cross, spared, trial, a, b)
         exponent = record.exponent
         # A new direction is what a sample has beyond the others: a difference, too.
         worn = refactor(state, settings) or opens

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from kernelstream import storage
-from kernelstream.core import feature_state
+from kernelstream.core import feature_budget, feature_state
 from kernelstream.core import features as core
 from kernelstream.core.kernel import Rows
 from kernelstream.expansion import KernelExpansion, expand
@@ -35,10 +35,10 @@ _STEPS = {
     "tracking_square": core.TRACKING_SQUARE,
 }
 _REMOVALS = {
-    "greedy": core.GREEDY,
-    "exact": core.EXACT,
-    "recency": core.RECENCY,
-    "fifo": core.FIFO,
+    "greedy": feature_budget.GREEDY,
+    "exact": feature_budget.EXACT,
+    "recency": feature_budget.RECENCY,
+    "fifo": feature_budget.FIFO,
 }
 
 PARAMETERS = """

@@ -1,0 +1,139 @@
+"""The samples that online kernel features keep: stored, and discarded beyond the budget."""
+
+from kernelstream.core.feature_basis import FLOOR, inverse_factor, trace_of
+from kernelstream.core.jit import inner
+
+GREEDY, EXACT, RECENCY, FIFO = range(4)
+
+#: A stored sample without which less than this is left of a direction holds it alone ...
+ALONE = 1e-6
+#: ... and this many of them are passed over in the search for one to discard.
+MOST_SPARED = 8
+
+
+@inner
+def store(state, rows, i, square, absolute, values, own):
+    """Put sample ``i`` behind the stored ones, with a row of zeros in A~."""
+    status = state.status[0]
+    n = status.order
+    if rows.sparse:
+        for f in range(state.points.shape[0]):
+            state.points[f, n] = 0.0
+        for position in range(rows.indptr[i], rows.indptr[i + 1]):
+            state.points[rows.indices[position], n] = rows.data[position]
+    else:
+        for f in range(state.points.shape[0]):
+            state.points[f, n] = rows.dense[i, f]
+    state.square_norms[n] = square
+    state.absolute_norms[n] = absolute
+    if state.gram.shape[0] > 0:
+        for j in range(n):
+            state.gram[n, j] = values[0, j]
+            state.gram[j, n] = values[0, j]
+            status.gram_square += 2.0 * values[0, j] * values[0, j]
+        state.gram[n, n] = own
+        status.gram_square += own * own
+    for j in range(state.factor.shape[1]):
+        state.factor[n, j] = 0.0
+    state.recency[n] = 1.0
+    state.numbers[n] = status.seen
+    status.order = n + 1
+
+
+@inner
+def _least(state, settings, spared):
+    """Which stored sample to discard, none of the spared ones; of equal ones the oldest."""
+    status = state.status[0]
+    best, lowest = -1, 0.0
+    for i in range(status.order):
+        if spared[i]:
+            continue
+        cost = 0.0
+        if settings.removal != FIFO:
+            for j in range(status.rank):
+                cost += state.factor[i, j] * state.factor[i, j]
+            if settings.removal == RECENCY:  # (26)
+                cost *= state.recency[i] * state.recency[i]
+            elif settings.removal == EXACT:
+                # (24): Phi A minus Phi A without row i is phi_i a_i', of norm k_ii |a_i|^2. The
+                # paper counts O(B^3) for it.
+                cost *= state.gram[i, i]
+        older = best >= 0 and state.numbers[i] < state.numbers[best]
+        if best < 0 or cost < lowest or (cost == lowest and older):
+            best, lowest = i, cost
+    return best
+
+
+@inner
+def _discard(state, i):
+    """Forget stored sample ``i``; the last one takes its place."""
+    status = state.status[0]
+    last = status.order - 1
+    square = state.gram[i, i] * state.gram[i, i]
+    for j in range(last + 1):
+        square -= 2.0 * state.gram[i, j] * state.gram[i, j]
+    status.gram_square = max(status.gram_square + square, 0.0)
+    for f in range(state.points.shape[0]):
+        state.points[f, i] = state.points[f, last]
+    state.square_norms[i] = state.square_norms[last]
+    state.absolute_norms[i] = state.absolute_norms[last]
+    for j in range(last):
+        state.gram[i, j] = state.gram[last, j]
+        state.gram[j, i] = state.gram[j, last]
+    state.gram[i, i] = state.gram[last, last]
+    for j in range(state.factor.shape[1]):
+        state.factor[i, j] = state.factor[last, j]
+    state.recency[i] = state.recency[last]
+    state.numbers[i] = state.numbers[last]
+    status.order = last
+    status.removed += 1
+
+
+@inner
+def shrink(state, settings, before, cross, spared, trial, a, b):
+    """Algorithm 5: discard one sample; M and L_new' L_old lose its row.
+
+    A sample that alone holds a direction of the subspace is spared, except from first in, first
+    out: the paper's rules look at the length of a row, and the direction would be lost for ever.
+    ``before`` is A~ as it was before the update, or has no rows.
+    """
+    status = state.status[0]
+    rank, n = status.rank, status.order
+    for i in range(n):
+        state.recency[i] *= settings.forgetting
+        spared[i] = False
+    attempts = 0
+    while True:
+        i = _least(state, settings, spared)
+        for j in range(rank):
+            a[j] = state.factor[i, j]
+            b[j] = 0.0
+        for k in range(n):
+            value = state.gram[i, k]
+            for j in range(rank):
+                b[j] += value * state.factor[k, j]
+        own = state.gram[i, i]
+        for j in range(rank):
+            for k in range(rank):
+                trial[j, k] = state.inner[j, k] + own * a[j] * a[k] - a[j] * b[k] - b[j] * a[k]
+        attempts += 1
+        if not settings.orthonormal or settings.removal == FIFO or attempts > MOST_SPARED:
+            break
+        trace = trace_of(state)
+        if inverse_factor(trial, rank, FLOOR * trace, state.root) > ALONE / rank * trace:
+            break
+        spared[i] = True
+    for j in range(rank):
+        for k in range(rank):
+            state.inner[j, k] = trial[j, k]
+    if before.shape[0] > 0:  # L_old' phi_i
+        for j in range(rank):
+            b[j] = 0.0
+        for k in range(n):
+            value = state.gram[i, k]
+            for j in range(rank):
+                b[j] += value * before[k, j]
+        for j in range(rank):
+            for k in range(rank):
+                cross[j, k] -= a[j] * b[k]
+    _discard(state, i)
