@@ -122,13 +122,13 @@ def test_delta_comes_from_the_first_samples_and_stays(estimator_class):
     model = estimator_class()
     model.partial_fit(X[:199], y[:199])
     assert model.delta_ is None
-    assert (model.n_seen_, model.model_order_) == (0, 0)
+    assert (model.n_seen_, model.n_waiting_, model.model_order_) == (0, 199, 0)
     assert not model._evaluate(X[:3]).any()
     model.partial_fit(X[199:200], y[199:200])
     distances = np.sqrt(((X[:200, None] - X[None, :200]) ** 2).sum(axis=2))
     pairs = distances[np.triu_indices(200, 1)]
     assert model.delta_ == pytest.approx(pairs.mean() - pairs.std())
-    assert model.n_seen_ == 200
+    assert (model.n_seen_, model.n_waiting_) == (200, 0)
     assert model.partial_fit(10.0 * X, y).delta_ == pytest.approx(pairs.mean() - pairs.std())
 
 

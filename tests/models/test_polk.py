@@ -90,8 +90,9 @@ def test_weight_multiplies_the_step(estimator_class):
 def test_flush_learns_the_unfinished_batch(estimator_class):
     X, y = stream(estimator_class, n=23)
     model = estimator_class(batch_size=10).partial_fit(X, y)
-    assert model.n_seen_ == 20
+    assert (model.n_seen_, model.n_waiting_) == (20, 3)
     assert model.flush().n_seen_ == 23
+    assert model.n_waiting_ == 0
     assert model.flush().n_seen_ == 23
 
 

@@ -103,8 +103,7 @@ class Learner:
         if not self.compiled:
             return every, 0
         # Within an unfinished batch, how many rows are evaluated at once changes the last bits.
-        pending = getattr(self.model, "_pending", None)
-        return getattr(self.model, "batch_size", 1), 0 if pending is None else len(pending[1])
+        return getattr(self.model, "batch_size", 1), getattr(self.model, "n_waiting_", 0)
 
     # ---- samples that it can take ---------------------------------------------------------
 

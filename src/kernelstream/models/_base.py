@@ -261,8 +261,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
             return out
         first = 0
         while first < len(targets):  # up to the end of the batch, all with the same model
-            waiting = 0 if self._pending is None else len(self._pending[1])
-            end = min(first + self.batch_size - waiting, len(targets))
+            end = min(first + self.batch_size - self.n_waiting_, len(targets))
             part = slice_rows(rows, first, end)
             out[first:end] = self._values(part)
             self._learn(part, targets[first:end], None if weights is None else weights[first:end])
@@ -392,8 +391,13 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
 
     @property
     def n_seen_(self) -> int:
-        """Samples consumed, those of an unfinished batch not included."""
+        """Samples consumed, without those that wait."""
         return int(self._fitted().status[0]["seen"])
+
+    @property
+    def n_waiting_(self) -> int:
+        """Samples that nothing was learned from yet, in an unfinished batch; ``flush()`` does."""
+        return 0 if self._pending is None else len(self._pending[1])
 
     @property
     def nbytes_(self) -> int:

@@ -92,6 +92,8 @@ _ATTRIBUTES = """
         How many of them are core points.
     n_seen_ : int
         Samples consumed.
+    n_waiting_ : int
+        Samples held until ``delta="auto"`` is decided; nothing was learned from them yet.
     nbytes_ : int
         Bytes held, at most 8 c (p + C + 4) plus a record and the samples that wait, where the
         capacity c is at most max(16, 2 M) and C counts the outputs (twice with
@@ -239,10 +241,6 @@ class _AVM(KernelEstimator):
         each = 12 * self._state.points.shape[0] + 24  # dense, or sparse without zeros
         return int(min(FIRST_SAMPLES, (self.max_bytes - self._state.nbytes - 8) // each))
 
-    @property
-    def _waiting(self) -> int:
-        return 0 if self._pending is None else len(self._pending[1])
-
     def _learn(self, rows: Rows, targets: NDArray[np.float64], weights: Any) -> None:
         if self.delta_ is not None:
             super()._learn(rows, targets, weights)
@@ -250,10 +248,10 @@ class _AVM(KernelEstimator):
         weights = np.ones(len(targets)) if weights is None else weights
         used = weights != 0.0
         rows, targets, weights = take_rows(rows, used), targets[used], weights[used]
-        wanted = max(0, min(self._held - self._waiting, len(targets)))
+        wanted = max(0, min(self._held - self.n_waiting_, len(targets)))
         if wanted:
             self._push(slice_rows(rows, 0, wanted), targets[:wanted], weights[:wanted])
-        if self._waiting >= self._held:
+        if self.n_waiting_ >= self._held:
             self.flush()
             rest = slice_rows(rows, wanted, len(targets))
             super()._learn(rest, targets[wanted:], weights[wanted:])
@@ -262,7 +260,7 @@ class _AVM(KernelEstimator):
         out = np.zeros((len(targets), self._outputs))
         first = 0
         while self.delta_ is None and first < len(targets):  # all with the same empty model
-            end = min(first + max(1, self._held - self._waiting), len(targets))
+            end = min(first + max(1, self._held - self.n_waiting_), len(targets))
             part = None if weights is None else weights[first:end]
             out[first:end] = self._values(slice_rows(rows, first, end))
             self._learn(slice_rows(rows, first, end), targets[first:end], part)

@@ -193,9 +193,8 @@ class _Paired(_POLK):
         if weights is not None and not (weights != 0.0).all():
             return super()._foretell(rows, targets, weights)
         self._flush_whole()
-        waiting = 0 if self._pending is None else len(self._pending[1])
         count = len(targets)
-        first = min(-waiting % self.batch_size, count)
+        first = min(-self.n_waiting_ % self.batch_size, count)
         whole = first + (count - first) // self.batch_size * self.batch_size
         out = np.zeros((count, self._outputs))
         for begin, end in ((0, first), (first, whole), (whole, count)):

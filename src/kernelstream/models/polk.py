@@ -75,6 +75,8 @@ _ATTRIBUTES = """
         Their number, M.
     n_seen_ : int
         Samples consumed.
+    n_waiting_ : int
+        Samples of an unfinished batch; nothing was learned from them yet.
     nbytes_ : int
         Bytes held, at most 8 c (p + C + 4 + c) plus a record and the unfinished batch, where
         the capacity c is at most 4 max(16 + batch_size, M + batch_size) and C counts the
