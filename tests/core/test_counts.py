@@ -8,7 +8,7 @@ from tests.core.tools import KERNELS, from_python, rows_of, sets
 
 only_sets = from_python(counts.only_sets)
 make_table = from_python(counts.make_table)
-tabulate = from_python(counts.tabulate)
+enter = from_python(counts.enter)
 count_common = from_python(counts.count_common)
 
 
@@ -18,14 +18,14 @@ def test_counts_are_right(n, features):
     X, points = sets(6, features), np.full((features, n + 3), np.nan)
     points[:, :n] = sets(n + 2, features, seed=1)[:n].T
     rows = rows_of(X, sparse=True)
-    # Whatever stands behind the points does not matter.
-    table = make_table(True, features, n + 3)
-    table[:] = 77
+    table = make_table(True, points, n // 2, n + 3)
+    assert not table[:, n // 2 :].any()
     found = np.full((1, table.shape[1]), 99, np.uint8)
-    middle = n // 2
-    tabulate(points, middle, n, table)
-    assert (table[:, :middle] == 77).all()
-    tabulate(points, 0, middle, table)
+    others = rows_of(points[:, :n].T, sparse=True)
+    for j in range(n // 2, n):
+        enter(others, j, j, table)
+    assert np.array_equal(table[:, :n], points[:, :n])
+    table[:, n:] = 77  # whatever stands behind the points does not matter
     for i in range(len(X)):
         count_common(rows, i, table, n, found)
         assert np.array_equal(found[0, :n], X[i] @ points[:, :n])

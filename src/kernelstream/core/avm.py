@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernelstream.core.counts import count_common, make_table, only_sets, tabulate
+from kernelstream.core.counts import count_common, enter, make_table, only_sets
 from kernelstream.core.coverage import (
     add_point,
     find_cell,
@@ -135,12 +135,17 @@ def _choose(state, settings, rows, i, square, absolute, work):
 def _evaluate(weights, flat, n, outputs, values, first, f):
     """``f`` = sum_j values_j weights_j, of the ``outputs`` columns from ``first`` on.
 
-    ``flat`` are the same weights in one dimension: with one column the sum then vectorises.
+    ``flat`` are the same weights in one dimension: the sum of one output then vectorises.
     """
-    if weights.shape[1] == 1:
+    columns = weights.shape[1]
+    if outputs == 1:
         total = 0.0
-        for j in range(n):
-            total += values[0, j] * flat[j]
+        if columns == 1:
+            for j in range(n):
+                total += values[0, j] * flat[j]
+        else:
+            for j in range(n):
+                total += values[0, j] * flat[columns * j + first]
         f[0] = total
         return
     for c in range(outputs):
@@ -254,8 +259,9 @@ def single_pass(
     multiplied = sparse or points.shape[0] > FEW_FEATURES
     longest = SPARSE_BLOCK if sparse else BLOCK
     dots = np.empty((longest, capacity if multiplied else 0))
-    counted = only_sets(rows, first, labels.shape[0], points, record.order)
-    table = make_table(counted, points.shape[0], capacity)
+    counted = beta == 0.0 and record.cells == record.order  # points that stay where they are
+    counted = counted and only_sets(rows, first, labels.shape[0], points, record.order)
+    table = make_table(counted, points, record.order, capacity)
     counts = np.empty((1, table.shape[1]), np.uint8)
     begin, end, size = first, first, 1  # samples whose products are known,
     known, cells = 0, np.int64(0)  # with the points there were
@@ -263,7 +269,6 @@ def single_pass(
         n = record.order
         if n == capacity and n < most:
             return FULL, i
-        changed = n != known or record.cells != cells
         if counted:
             square = absolute = float(indptr[i + 1] - indptr[i])
         else:
@@ -271,13 +276,10 @@ def single_pass(
         if not square <= LARGEST_SQUARE_NORM:
             return UNUSABLE, i
         if counted:
-            if changed:
-                tabulate(points, min(cells, known), n, table)
-                known, cells = n, record.cells
             count_common(rows, i, table, n, counts)
             squares_from_counts(square_norms, square, counts, n, work)
         elif multiplied:
-            if i == end or changed:
+            if i == end or n != known or record.cells != cells:
                 size = min(2 * size, longest) if i == end else 1
                 count = size if i + size <= labels.shape[0] and (sparse or size == BLOCK) else 1
                 begin, end, known, cells = i, i + count, n, record.cells
@@ -319,6 +321,8 @@ def single_pass(
         if active:
             record.taken += 1
             j, same = _choose(state, settings, rows, i, square, absolute, work)
+            if counted and record.order > n:
+                enter(rows, i, n, table)
             total = 0.0
             for c in range(outputs):
                 weights[j, c] += new[c] / scale

@@ -45,19 +45,23 @@ def only_sets(rows, first, last, points, n):
 
 
 @allocating
-def make_table(wanted, features, capacity):
-    """For points that are sets, a byte for each feature of each point; or one without places."""
+def make_table(wanted, points, n, capacity):
+    """The ``n`` points, which are sets, a byte for each feature; empty unless ``wanted``."""
     if not wanted:
         return np.zeros((0, 0), np.uint8)
-    return np.zeros((features, -(-capacity // COUNTED_POINTS) * COUNTED_POINTS), np.uint8)
+    columns = -(-capacity // COUNTED_POINTS) * COUNTED_POINTS
+    table = np.zeros((points.shape[0], columns), np.uint8)
+    for q in range(points.shape[0]):
+        for j in range(n):
+            table[q, j] = points[q, j] != 0.0
+    return table
 
 
 @inner
-def tabulate(points, first, n, table):
-    """``table[:, first:n]`` = these points."""
-    for q in range(points.shape[0]):
-        for j in range(first, n):
-            table[q, j] = points[q, j] != 0.0
+def enter(rows, i, j, table):
+    """Sample ``i`` has become point ``j``."""
+    for q in range(rows.indptr[i], rows.indptr[i + 1]):
+        table[rows.indices[q], j] = 1
 
 
 @intrinsic

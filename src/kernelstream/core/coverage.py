@@ -70,7 +70,7 @@ def nearest(work, n):
     for j in range(n):
         if work[SQUARES, j] == square:
             return j
-    return -1
+    return -1 if n == 0 else 0
 
 
 @inner

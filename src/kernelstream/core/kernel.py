@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelstream.core.blas import multiply
-from kernelstream.core.counts import count_common, make_table, only_sets, tabulate
+from kernelstream.core.counts import count_common, make_table, only_sets
 from kernelstream.core.jit import compiled, inline, inner, lean
 from kernelstream.core.tiles import products
 
@@ -324,10 +324,8 @@ def kernel_rows(program, rows, first, count, points, square_norms, absolute_norm
     if product:
         multiply(rows.dense[first:], False, points, False, out, count, n, width, 1.0, 0.0)
     counted = multiplied and only_sets(rows, first, first + count, points, n)
-    table = make_table(counted, width, n)
+    table = make_table(counted, points, n, n)
     counts = np.empty((1, table.shape[1]), np.uint8)
-    if counted:
-        tabulate(points, 0, n, table)
     work = np.empty((STACK + program.depth, n))
     for r in range(count):
         if counted:
