@@ -2,6 +2,7 @@
 
 import copy
 import math
+import re
 import warnings
 
 import numpy as np
@@ -119,28 +120,52 @@ def test_an_unfitted_or_strange_coverage_is_refused():
 @both
 def test_delta_comes_from_the_first_samples_and_stays(estimator_class):
     X, y = stream(estimator_class, n=600)
-    model = estimator_class()
-    model.partial_fit(X[:199], y[:199])
-    assert model.delta_ is None
-    assert (model.n_seen_, model.n_waiting_, model.model_order_) == (0, 199, 0)
-    assert not model._evaluate(X[:3]).any()
-    model.partial_fit(X[199:200], y[199:200])
-    distances = np.sqrt(((X[:200, None] - X[None, :200]) ** 2).sum(axis=2))
-    pairs = distances[np.triu_indices(200, 1)]
-    assert model.delta_ == pytest.approx(pairs.mean() - pairs.std())
-    assert (model.n_seen_, model.n_waiting_) == (200, 0)
-    assert model.partial_fit(10.0 * X, y).delta_ == pytest.approx(pairs.mean() - pairs.std())
+    model, first = estimator_class(), 0
+    for n, deciding in ((1, 1), (2, 2), (3, 2), (4, 4), (127, 64), (199, 128), (200, 200)):
+        model.partial_fit(X[first:n], y[first:n])
+        first = n
+        if estimator_class is AVMRegressor and n < 200:
+            assert (model.n_seen_, model.n_waiting_, model.model_order_) == (0, n, 0)
+            assert not model.predict(X[:3]).any()
+            continue
+        delta = 1.0 if n == 1 else _suggested(X[:deciding])
+        assert model.delta_ == pytest.approx(delta)
+        given = estimator_class(delta=model.delta_).partial_fit(X[:n], y[:n])
+        assert (model.n_seen_, model.n_waiting_) == (n, 0)
+        assert np.array_equal(model.dictionary_, given.dictionary_)
+        assert np.array_equal(model.dual_coef_, given.dual_coef_)
+        assert (model.nbytes_ > given.nbytes_) == (n < 200)  # the samples are still held
+    assert model.partial_fit(10.0 * X, y).delta_ == pytest.approx(_suggested(X[:200]))
+
+
+def _suggested(X):
+    distances = np.sqrt(((X[:, None] - X[None]) ** 2).sum(axis=2))
+    pairs = distances[np.triu_indices(len(X), 1)]
+    return max(pairs.mean() - pairs.std(), 0.25 * pairs.mean())
+
+
+def test_predictions_while_delta_is_decided():
+    """Each with what was known before: delta of the last power of two, all samples so far."""
+    X, y = stream(AVMClassifier, n=230)
+    said = AVMClassifier().predict_then_learn(X, y, classes=[0, 1])
+    for t in (1, 2, 3, 7, 8, 100, 130, 199, 200, 229):
+        deciding = 200 if t >= 200 else 2 ** int(math.log2(t))
+        delta = 1.0 if t == 1 else _suggested(X[:deciding])
+        model = AVMClassifier(delta=delta).partial_fit(X[:t], y[:t], classes=[0, 1])
+        assert said[t] == model.predict(X[t : t + 1])[0]
 
 
 @both
 def test_flush_decides_delta_at_once(estimator_class):
-    X, y = stream(estimator_class, n=30)
-    model = estimator_class().partial_fit(X, y).flush()
+    X, y = stream(estimator_class, n=60)
+    model = estimator_class().partial_fit(X[:30], y[:30]).flush()
     assert model.n_seen_ == 30
-    assert model.delta_ > 0.0
+    assert model.delta_ == pytest.approx(_suggested(X[:30]))
+    assert model.partial_fit(X, y).delta_ == pytest.approx(_suggested(X[:30]))
     assert model.fit(X[:1], y[:1]).delta_ == 1.0  # nothing to measure
 
 
+@pytest.mark.filterwarnings("ignore::kernelstream.CapWarning")
 @both
 def test_few_bytes_hold_fewer_samples(estimator_class):
     X, y = stream(estimator_class, n=300, features=10)
@@ -148,11 +173,16 @@ def test_few_bytes_hold_fewer_samples(estimator_class):
     for first in range(300):
         model.partial_fit(X[first : first + 1], y[first : first + 1])
         assert model.nbytes_ <= 8000
-        if model.delta_ is not None:
-            break
-    assert 2 <= model.n_seen_ < 60
+    # Half of the bytes, at 12 for each feature and 24 for a sample.
+    assert model.delta_ == pytest.approx(_suggested(X[: 4000 // 144]))
+    with pytest.raises(ValueError, match="give delta, or allow") as error:
+        estimator_class(max_bytes=600).partial_fit(X, y)
+    least = int(re.search("allow ([0-9]+) bytes", str(error.value))[1])
+    model = estimator_class(max_bytes=least).partial_fit(X, y)
+    assert model.delta_ == pytest.approx(_suggested(X[: least // 2 // 144]))
+    assert model.nbytes_ <= least
     with pytest.raises(ValueError, match="give delta"):
-        estimator_class(max_bytes=1900).partial_fit(X, y)
+        estimator_class(max_bytes=least - 1).partial_fit(X, y)
 
 
 # Caps

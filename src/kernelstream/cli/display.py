@@ -98,16 +98,15 @@ class Display:
 
 
 def delta_of(model: Any) -> str:
-    """The diameter of a model's cells; nothing where there are none, or none yet.
+    """The diameter of a model's cells; nothing where there are none.
 
     >>> from kernelstream import AVMClassifier
     >>> delta_of(AVMClassifier(delta=0.5).fit([[0.0], [1.0]], [0, 1]))
     '0.5'
     """
-    delta = getattr(model, "delta_", None)
-    if delta is None:
+    if not model.has_cells:
         return ""
-    return f"{delta:.3g}{' (auto)' if model.delta == 'auto' else ''}"
+    return f"{model.delta_:.3g}{' (auto)' if model.delta == 'auto' else ''}"
 
 
 def rounded(number: float) -> str:

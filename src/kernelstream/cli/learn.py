@@ -267,7 +267,7 @@ def _summary(outcome: _Outcome) -> dict[str, Any]:
         "task": run.model.task,
         "points": getattr(estimator, "model_order_", 0),
         "bytes": getattr(estimator, "nbytes_", 0),
-        **({"delta": run.model.model.delta_} if hasattr(run.model.model, "delta_") else {}),
+        **({"delta": run.model.model.delta_} if run.model.model.has_cells else {}),
         "unlabelled": run.model.unlabelled_,
         "bad_rows": run.source.bad.count,
         "notes": _notes(run),
@@ -340,11 +340,16 @@ def _command_to_go_on(outcome: _Outcome) -> str | None:
 def _notes(run: Run) -> list[str]:
     notes = _row_notes(run)
     forced = getattr(run.model.estimator, "n_forced_", 0)
-    if forced:
-        coarser = "--delta" if run.plan.method == "avm" else "--epsilon"
+    if forced and run.plan.method == "avm":
+        notes.append(
+            f"the cap on points or bytes left no room for the cells of {forced:,} rows: they "
+            "counted for the nearest core point; kernelstream diameter shows what a larger --delta "
+            "would change"
+        )
+    elif forced:
         notes.append(
             f"the cap on points or bytes was in the way {forced:,} times; a larger one "
-            f"(--max-points, --max-bytes) or a larger {coarser} would avoid that"
+            "(--max-points, --max-bytes) or a larger --epsilon would avoid that"
         )
     return notes
 

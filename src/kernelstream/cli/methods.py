@@ -165,7 +165,7 @@ def check_value(estimator: type[Any], name: str, given: Any) -> None:
 
 def _accepted(estimator: type[Any], name: str, words: set[str]) -> set[str]:
     """Of the words of a parameter those that suit the estimator: cells need isotropic kernels."""
-    if name == "kernel" and hasattr(estimator, "delta_"):
+    if name == "kernel" and estimator.has_cells:
         return {word for word in words if make_kernel(word, 1.0, 3, 1.0).isotropic}
     return words
 

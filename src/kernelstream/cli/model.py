@@ -102,7 +102,7 @@ def _in_words(facts: dict[str, Any], estimator: Any) -> dict[str, str]:
 
 def _forced(estimator: Any) -> dict[str, Any]:
     """What a cap forced; AVM has cells and removes no points."""
-    if hasattr(estimator, "delta_"):
+    if estimator.has_cells:
         return {"delta": estimator.delta_, "samples_outside_cells": estimator.n_forced_}
     return {"forced_removals": estimator.n_forced_}
 

@@ -57,6 +57,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
     _lasting: ClassVar[tuple[str, ...]] = ("loss", "kernel", "gamma")  # cannot change on the way
     _factored: ClassVar[bool] = True  # whether the state needs a factor of its Gram matrix
+    has_cells: ClassVar[bool] = False  # whether samples count for the core point of their cell
     _waits: ClassVar[bool] = True  # whether samples may wait to be learned from together
     _foretold: NDArray[np.float64] | None = None  # room for predictions, see _foretell
     _state: State  # absent until something was learned
@@ -202,17 +203,21 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
         columns = outputs * self._parts
         limit = np.iinfo(np.int32).max if self.max_points is None else self.max_points + batch
         if self.max_bytes is not None:
-            waiting = (batch - 1) * (12 * features + 24) + 8  # dense, or sparse without zeros
+            waiting = self._held_back(features)
             fits = largest_capacity(self.max_bytes - waiting, features, columns, self._factored)
             if fits < batch + 1:
                 least = state_bytes(batch + 1, features, columns, self._factored) + waiting
+                together = f" and batches of {batch}" if batch > 1 else ""
                 raise ValueError(
-                    f"max_bytes={self.max_bytes} does not hold a single point: {features} "
-                    f"features, {outputs} outputs and batches of {batch} need at least "
-                    f"{least} bytes"
+                    f"max_bytes={self.max_bytes} does not hold a single point: for {features} "
+                    f"features, {outputs} outputs{together} it must be {least} at least"
                 )
             limit = min(limit, fits)
         return int(limit)
+
+    def _held_back(self, features: int) -> int:
+        """Bytes that samples may need beside the state."""
+        return (self.batch_size - 1) * sample_bytes(features) + 8
 
     def _note_new_outputs(self, halved: bool) -> None:
         """The weights were laid out anew for another class, two from ``halved`` weights."""
@@ -261,7 +266,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
             return out
         first = 0
         while first < len(targets):  # up to the end of the batch, all with the same model
-            end = min(first + self.batch_size - self.n_waiting_, len(targets))
+            end = min(first + max(1, self.batch_size - self.n_waiting_), len(targets))
             part = slice_rows(rows, first, end)
             out[first:end] = self._values(part)
             self._learn(part, targets[first:end], None if weights is None else weights[first:end])
@@ -482,6 +487,11 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
             *settings, *self.kernel_.program, *dense_rows(row), targets, weights, 0, _NO_ROOM,
         )  # fmt: skip
         self._call = self._single_pass() if self._lean else None, rest, (targets, weights, row)
+
+
+def sample_bytes(features: int) -> int:
+    """Of one that is kept with its target and its weight: dense, or sparse without zeros."""
+    return 12 * features + 24
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,11 @@ from kernelstream.compression.coverage import (
 )
 from kernelstream.core.avm import single_pass
 from kernelstream.core.kernel import Rows
-from kernelstream.core.state import resize
+from kernelstream.core.state import SMALLEST_CAPACITY, resize, state_bytes
 from kernelstream.errors import CapWarning, callers_level
 from kernelstream.kernels import KERNEL_NAMES, Kernel, first_gamma, make_kernel
 from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, Loss, make_loss
-from kernelstream.models._base import KernelEstimator
+from kernelstream.models._base import KernelEstimator, sample_bytes
 from kernelstream.models._classifier import KernelClassifier
 from kernelstream.models._regressor import KernelRegressor
 from kernelstream.rows import slice_rows, take_rows
@@ -42,12 +42,11 @@ _PARAMETERS = """
         Regularisation (lambda in the paper). Smaller for longer streams. The steps are
         1 / (alpha t): the first 1 / alpha samples move the function a lot, and with a squared
         error and a small alpha the first predictions can be many deviations off (``huber``
-        recovers sooner). With ``delta="auto"`` the samples that wait are predicted as 0 instead.
+        recovers sooner).
     delta : float or "auto", default="auto"
         The diameter of the cells; larger: fewer points. ``auto`` takes the mean less the standard
-        deviation of the pairwise distances of the first 200 samples (fewer where ``max_bytes``
-        does not hold them). Until then these samples wait, or until ``flush()``: nothing is
-        learned from them before.
+        deviation of the pairwise distances of the first 200 samples (fewer where half of
+        ``max_bytes`` does not hold them). {before}
     coverage : {{"hypersphere", "hyperrectangle"}} or Coverage, default="hypersphere"
         The shape of the cells. A fitted :class:`~kernelstream.Coverage` brings its cells along,
         with its own shape and delta (``delta`` here is then not used).
@@ -72,16 +71,30 @@ _PARAMETERS = """
         For the order in ``fit`` and for ``beta``.
 """
 
-_LARGE_STEPS = """A classifier's steps are large, and one more moves its
+# What the parameters are in the two estimators.
+_OF_CLASSES = {
+    "alpha": "1e-4",
+    "average": '"auto"',
+    "choice": """A classifier's steps are large, and one more moves its
         last iterate a lot; but on a stream that changes only that one keeps up: ``auto`` predicts
-        with it or with the average of a part of 0.5, whichever made fewer mistakes lately."""
-_SMALL_STEPS = """A regression's steps are small enough to do
+        with it or with the average of a part of 0.5, whichever made fewer mistakes lately.""",
+    "before": """Before there are so many it is that of the
+        first 2, 4, 8 ... 128, and each time the model is made anew from all samples so far.
+        ``flush()`` decides at once.""",
+}
+_OF_NUMBERS = {
+    "alpha": "1e-2",
+    "average": "False",
+    "choice": """A regression's steps are small enough to do
         without, and an average lags behind a stream that changes. ``auto`` predicts with the last
-        one or with the average of a part of 0.5, whichever erred less lately."""
+        one or with the average of a part of 0.5, whichever erred less lately.""",
+    "before": """Until then they wait: a regression begins with
+        steps so long that 0 is the better prediction. ``flush()`` decides at once.""",
+}
 
 _ATTRIBUTES = """
-    delta_ : float or None
-        The diameter of the cells; None until the first samples have decided it.
+    delta_ : float
+        The diameter of the cells.
     dictionary_ : (M, p) array
         The stored points: core points, then the samples stored because of ``beta``.
     dual_coef_ : (outputs, M) array
@@ -93,7 +106,7 @@ _ATTRIBUTES = """
     n_seen_ : int
         Samples consumed.
     n_waiting_ : int
-        Samples held until ``delta="auto"`` is decided; nothing was learned from them yet.
+        Samples not learned from yet, because they are to decide delta (a regression's only).
     nbytes_ : int
         Bytes held, at most 8 c (p + C + 4) plus a record and the samples that wait, where the
         capacity c is at most max(16, 2 M) and C counts the outputs (twice with
@@ -156,9 +169,12 @@ class _AVM(KernelEstimator):
         "random_state": ["random_state"],
     }
     _lasting = (*KernelEstimator._lasting, "delta", "coverage")
+    has_cells = True
     _factored = False
     batch_size = 1
-    delta_: float | None = None
+    delta_: float
+    _provisional: ClassVar[bool]  # whether the samples that decide delta are learned at once
+    _deciding = False  # whether delta may still change
     _warned = False
 
     def _check_combination(self) -> None:
@@ -177,16 +193,22 @@ class _AVM(KernelEstimator):
         return make_kernel(self.kernel, first_gamma(self.gamma, rows), 3, 1.0)
 
     def _start(self, X: Any, rows: Rows) -> None:
-        super()._start(X, rows)
+        built = isinstance(self.coverage, Coverage)
+        features = rows.dense.shape[1]
         self._warned = False
-        self.delta_ = None if self.delta == "auto" else float(self.delta)
-        if isinstance(self.coverage, Coverage):
+        self._deciding = self.delta == "auto" and not built
+        self.delta_ = 1.0 if self.delta == "auto" else float(self.delta)
+        if self._deciding and self.max_bytes is not None:
+            state = state_bytes(2, features, self._columns, self._factored) + 8
+            least = 2 * max(2 * sample_bytes(features), state)
+            if self.max_bytes < least:
+                raise ValueError(
+                    f"max_bytes={self.max_bytes} does not hold the samples that decide "
+                    f"delta='auto' beside the model: give delta, or allow {least} bytes"
+                )
+        super()._start(X, rows)
+        if built:
             self._begin_with(self.coverage)
-        elif self.delta_ is None and self._held < 2:
-            raise ValueError(
-                f"max_bytes={self.max_bytes} does not hold the two samples of "
-                f"{rows.dense.shape[1]} features that delta='auto' needs at least: give delta"
-            )
 
     def _begin_with(self, coverage: Coverage) -> None:
         """Core points without weights."""
@@ -212,7 +234,7 @@ class _AVM(KernelEstimator):
         unbounded = loss.name in ("squared_error", "squared_hinge")
         return (
             loss.code, float(loss.number or 0.0), float(self.alpha),
-            SHAPES[shape], float(self.delta_ or 0.0), float(self.beta), float(self.rho),
+            SHAPES[shape], self.delta_, float(self.beta), float(self.rho),
             most, self._suffix, COMPARED if self.average == "auto" else 0.0,
             unbounded and self.alpha <= 1.0, outputs,
         )  # fmt: skip
@@ -233,64 +255,112 @@ class _AVM(KernelEstimator):
 
     # ---- the samples that decide delta ------------------------------------------------
 
-    @property
-    def _held(self) -> int:
-        """Samples that wait until delta is known."""
+    def _deciding_samples(self, features: int) -> int:
+        """How many samples decide delta; together they take half of ``max_bytes`` at most."""
         if self.max_bytes is None:
             return FIRST_SAMPLES
-        each = 12 * self._state.points.shape[0] + 24  # dense, or sparse without zeros
-        return int(min(FIRST_SAMPLES, (self.max_bytes - self._state.nbytes - 8) // each))
+        return int(min(FIRST_SAMPLES, self.max_bytes // 2 // sample_bytes(features)))
+
+    def _held_back(self, features: int) -> int:
+        held = self._deciding_samples(features) if self._deciding else 0
+        return super()._held_back(features) + held * sample_bytes(features)
 
     def _learn(self, rows: Rows, targets: NDArray[np.float64], weights: Any) -> None:
-        if self.delta_ is not None:
+        if not self._deciding:
             super()._learn(rows, targets, weights)
             return
         weights = np.ones(len(targets)) if weights is None else weights
         used = weights != 0.0
         rows, targets, weights = take_rows(rows, used), targets[used], weights[used]
-        wanted = max(0, min(self._held - self.n_waiting_, len(targets)))
-        if wanted:
-            self._push(slice_rows(rows, 0, wanted), targets[:wanted], weights[:wanted])
-        if self.n_waiting_ >= self._held:
-            self.flush()
-            rest = slice_rows(rows, wanted, len(targets))
-            super()._learn(rest, targets[wanted:], weights[wanted:])
+        foretold, first = self._foretold, 0
+        try:
+            while first < len(targets):
+                end = min(first + self._until_decision(), len(targets))
+                self._foretold = None if foretold is None else foretold[first:end]
+                self._learn_and_hold(
+                    slice_rows(rows, first, end), targets[first:end], weights[first:end]
+                )
+                first = end
+        finally:
+            self._foretold = foretold
 
-    def _foretell(self, rows: Rows, targets: Any, weights: Any) -> NDArray[np.float64]:
-        out = np.zeros((len(targets), self._outputs))
-        first = 0
-        while self.delta_ is None and first < len(targets):  # all with the same empty model
-            end = min(first + max(1, self._held - self.n_waiting_), len(targets))
-            part = None if weights is None else weights[first:end]
-            out[first:end] = self._values(slice_rows(rows, first, end))
-            self._learn(slice_rows(rows, first, end), targets[first:end], part)
-            first = end
-        if first < len(targets):
-            rest = slice_rows(rows, first, len(targets))
-            part = None if weights is None else weights[first:]
-            out[first:] = super()._foretell(rest, targets[first:], part)
-        return out
+    def _until_decision(self) -> int:
+        """How many more samples decide delta, or decide it for the time being."""
+        if not self._deciding:
+            return np.iinfo(np.int64).max
+        held = 0 if self._pending is None else len(self._pending[1])
+        enough = self._deciding_samples(self._state.points.shape[0])
+        if self._provisional:
+            enough = min(enough, max(2, 1 << held.bit_length()))
+        return max(1, enough - held)
+
+    def _learn_and_hold(self, rows: Rows, targets: Any, weights: Any) -> None:
+        if not self._deciding:
+            self._run(rows, targets, weights)
+            return
+        decisive, seen = self._until_decision() == len(targets), self.n_seen_
+        try:
+            if self._provisional:
+                self._run(rows, targets, weights)
+        finally:  # also those before one that cannot be learned
+            held = self.n_seen_ - seen if self._provisional else len(targets)
+            if held:
+                self._push(slice_rows(rows, 0, held), targets[:held], weights[:held])
+        if decisive:
+            self._decide(last=False)
+
+    def _decide(self, last: bool) -> None:
+        """Choose delta by the samples held, and learn from them from scratch."""
+        assert self._pending is not None
+        rows, targets, weights = self._pending
+        features, random = self._state.points.shape[0], int(self._state.status[0]["random"])
+        if last or len(targets) >= self._deciding_samples(features):
+            self._pending, self._deciding = None, False
+        self.delta_ = suggested_delta(rows)
+        capacity = min(SMALLEST_CAPACITY, self._capacity_limit(features))
+        self._state = self._allocate(features, capacity, random)
+        self._forget_plan()
+        self._foretold = None  # these samples were predicted before
+        self._run(rows, targets, weights)
+
+    def _flush_whole(self) -> None:
+        """Samples held are no batch."""
+
+    def flush(self) -> Self:
+        """Let the samples so far decide ``delta="auto"``; nothing else waits."""
+        if self._deciding and getattr(self, "_pending", None) is not None:
+            self._decide(last=True)
+        return self
+
+    @property
+    def n_waiting_(self) -> int:
+        """Samples that nothing was learned from yet, because they are to decide delta."""
+        return 0 if self._provisional else super().n_waiting_
 
     def _run(self, rows: Rows, targets: Any, weights: Any) -> None:
-        if self.delta_ is None:
-            self.delta_ = suggested_delta(rows)
-            self._forget_plan()
         super()._run(rows, targets, weights)
-        if self.n_forced_ and not self._warned:
+        if self.n_forced_ and not self._warned and not self._deciding:
             self._warned = True
-            caps = {"max_points": self.max_points, "max_bytes": self.max_bytes}
-            given = " and ".join(f"{name}={cap}" for name, cap in caps.items() if cap is not None)
-            warnings.warn(
-                f"The {self.model_order_} points that {given} allows are not enough for cells of "
-                f"diameter delta={self.delta_:.3g}: samples outside them count for the nearest "
-                "core point (n_forced_ says how many). Allow more, or choose a larger delta.",
-                CapWarning,
-                stacklevel=callers_level(),
-            )
+            self._warn_of_cap()
+
+    def _warn_of_cap(self) -> None:
+        features = self._state.points.shape[0]
+        by_points = self.max_points is not None
+        if by_points and self.max_bytes is not None:
+            by_points = self._capacity_limit(features) == self.max_points + 1
+        cap = f"max_points={self.max_points}" if by_points else f"max_bytes={self.max_bytes}"
+        warnings.warn(
+            f"{cap} leaves no room for more cells of diameter delta={self.delta_:.3g}: from now "
+            "on a sample outside all of them counts for the nearest core point (n_forced_ says how "
+            "many). Often that does little harm: kernelstream.evaluation.diameter_curve shows what "
+            "a larger delta would change.",
+            CapWarning,
+            stacklevel=callers_level(),
+        )
 
     @property
     def _lean(self) -> bool:
-        return super()._lean and self.delta_ is not None
+        return super()._lean and not self._deciding
 
     # ---- what was learned -------------------------------------------------------------
 
@@ -321,17 +391,18 @@ class _AVM(KernelEstimator):
         return int(self._fitted().status[0]["cells"])
 
     def _extra_header(self) -> dict[str, Any]:
-        return {**super()._extra_header(), "delta": self.delta_}
+        return {**super()._extra_header(), "delta": self.delta_, "deciding": self._deciding}
 
     def _restore_extra(self, header: dict[str, Any]) -> None:
         super()._restore_extra(header)
-        delta = header["delta"]
-        known = delta is not None or header["status"]["order"] > 0
-        if known and not 0.0 < float(delta) < np.inf:
+        self.delta_ = float(header["delta"])
+        if not 0.0 < self.delta_ < np.inf:
             raise ValueError("delta is not the diameter of a cell")
         if not self.kernel_.isotropic:
             raise ValueError("the kernel does not depend on the distance alone")
-        self.delta_ = float(delta) if known else None
+        self._deciding = bool(header["deciding"])
+        if self._deciding and self.delta != "auto":
+            raise ValueError("delta was given, and cannot be still to be decided")
 
 
 class AVMClassifier(_AVM, KernelClassifier):
@@ -343,7 +414,7 @@ class AVMClassifier(_AVM, KernelClassifier):
         ``hinge``, ``squared_hinge``, ``smooth_hinge``, ``log_loss`` or ``margin_log_loss``. With
         more than two classes ``hinge`` is Crammer and Singer's, ``margin_log_loss`` the paper's
         logistic loss and ``log_loss`` the multinomial one. ``log_loss`` gives probabilities.
-    {_PARAMETERS.strip().format(alpha="1e-4", average='"auto"', choice=_LARGE_STEPS)}
+    {_PARAMETERS.strip().format(**_OF_CLASSES)}
 
     Attributes
     ----------
@@ -377,6 +448,7 @@ class AVMClassifier(_AVM, KernelClassifier):
         **_AVM._parameter_constraints,
         "loss": [StrOptions(set(CLASSIFICATION_LOSSES)), Loss],
     }
+    _provisional = True
 
     def __init__(
         self,
@@ -421,7 +493,7 @@ class AVMRegressor(_AVM, KernelRegressor):
         ``squared_error``, ``absolute_error``, ``epsilon_insensitive``, ``huber`` or ``quantile``;
         ``Loss("quantile", 0.9)`` for another level. Standardise the target (scikit-learn's
         ``TransformedTargetRegressor``): alpha is in its units, and the function has no intercept.
-    {_PARAMETERS.strip().format(alpha="1e-2", average="False", choice=_SMALL_STEPS)}
+    {_PARAMETERS.strip().format(**_OF_NUMBERS)}
 
     Attributes
     ----------
@@ -454,6 +526,7 @@ class AVMRegressor(_AVM, KernelRegressor):
         **_AVM._parameter_constraints,
         "loss": [StrOptions(set(REGRESSION_LOSSES)), Loss],
     }
+    _provisional = False
 
     def __init__(
         self,

@@ -167,7 +167,7 @@ def _approximation(model: Any) -> tuple[str, str]:
     forced = model.n_forced_
     if _has_cells(model):
         beyond = f", {_samples(forced)} outside all cells included" if forced else ""
-        wide = "" if model.delta_ is None else f", {model.delta_:.3g} across (delta)"
+        wide = f", {model.delta_:.3g} across (delta)"
         return "Error of the approximation", (
             f"A sample counts for the core point of the cell that it lies in{wide}. This is the "
             "distance between each step and the same step at the sample itself, in the norm of the "
@@ -188,8 +188,8 @@ def _own_notes(model: Any) -> list[str]:
     if _has_cells(model):
         return [
             f"{_samples(forced)} outside all cells counted for the nearest core point: a cap on "
-            "points or bytes left no room for more. More points, or a larger delta, would avoid "
-            "that."
+            "points or bytes left no room for more. Often that does little harm; kernelstream "
+            "diameter shows what a larger delta would change."
         ]
     return [
         f"A cap on points or bytes forced {forced} removal{'s' if forced > 1 else ''} beyond the "
@@ -203,4 +203,4 @@ def _samples(count: int) -> str:
 
 def _has_cells(model: Any) -> bool:
     """Whether samples count for the core point of their cell, as in AVM."""
-    return hasattr(model, "delta_")
+    return getattr(model, "has_cells", False)
