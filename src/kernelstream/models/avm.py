@@ -218,7 +218,8 @@ class _AVM(KernelEstimator):
             raise ValueError(f"coverage has {points.shape[1]} features, X has {features}")
         if n > limit - 1:
             raise ValueError(
-                f"coverage has {n} core points, but no more than {limit - 1} may be held"
+                f"coverage has {n} core points, but no more than {limit - 1} may be held: allow "
+                "more (max_points, max_bytes), or fit it with a larger delta"
             )
         self.delta_ = coverage.delta_
         self._state = state = resize(self._state, max(n + 1, self._state.capacity))
@@ -271,7 +272,8 @@ class _AVM(KernelEstimator):
             return
         weights = np.ones(len(targets)) if weights is None else weights
         used = weights != 0.0
-        rows, targets, weights = take_rows(rows, used), targets[used], weights[used]
+        if not used.all():
+            rows, targets, weights = take_rows(rows, used), targets[used], weights[used]
         foretold, first = self._foretold, 0
         try:
             while first < len(targets):
