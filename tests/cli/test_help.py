@@ -43,8 +43,8 @@ def test_what_commands_share_is_said_in_the_same_words():
         for option in command.params:
             texts.setdefault(option.name, set()).add(option.help)
     shared = (
-        "format", "delimiter", "header", "drop", "column", "buckets", "standardise", "n_features",
-        "batch_rows", "as_json", "quiet",
+        "format", "delimiter", "header", "task", "drop", "column", "buckets", "standardise",
+        "n_features", "batch_rows", "as_json", "quiet",
     )  # fmt: skip
     assert [name for name in shared if len(texts[name]) > 1] == []
 

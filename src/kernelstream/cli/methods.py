@@ -85,11 +85,12 @@ def make_estimator(method: str, task: str, given: dict[str, str | None], **defau
     return model
 
 
-def method_options() -> dict[str, str]:
-    """Every parameter of any method: what it does, and its default in each method."""
+def method_options(*only: str) -> dict[str, str]:
+    """Every parameter of any of these methods, by default of all: what it does, its defaults."""
+    methods = {name: METHODS[name] for name in only or METHODS}
     options: dict[str, str] = {}
-    for name in dict.fromkeys(name for pair in METHODS.values() for name in _parameters(pair[0])):
-        holders = {method: pair for method, pair in METHODS.items() if name in _parameters(pair[0])}
+    for name in dict.fromkeys(name for pair in methods.values() for name in _parameters(pair[0])):
+        holders = {method: pair for method, pair in methods.items() if name in _parameters(pair[0])}
         if name == "loss":
             text = (
                 f"{', '.join(CLASSIFICATION_LOSSES)}; of numbers: {', '.join(REGRESSION_LOSSES)}."

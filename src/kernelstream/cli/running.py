@@ -150,10 +150,7 @@ class Run:
                 )
             preparation = like.preparation
         else:
-            try:
-                task = plan.task or guess_task(batch.columns[plan.target])
-            except ValueError as error:
-                raise UserError(f"{plan.file}: {error}", "use --task or another --target") from None
+            task = plan.task or task_of(batch, plan.target, plan.file)
             preparation = Preparation(
                 source.schema,
                 ignore=[plan.target],
@@ -347,6 +344,14 @@ def _open(
             source.close()
             raise
     return source
+
+
+def task_of(batch: Batch, target: str, file: str) -> str:
+    """The task that the target's first rows suggest."""
+    try:
+        return guess_task(batch.columns[target])
+    except ValueError as error:
+        raise UserError(f"{file}: {error}", "use --task or another --target") from None
 
 
 def check_given(columns: list[str], source: Source, file: str) -> None:
