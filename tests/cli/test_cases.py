@@ -551,6 +551,21 @@ def test_notes_of_a_column_that_runs_away_and_of_a_poor_model(tool, tmp_path):
     assert not any("range" in note for note in notes)
 
 
+def test_a_column_that_runs_away_is_told_of_a_model_better_than_none(tool, tmp_path):
+    """A counter that ends 10 deviations away is named; a season that goes up to 7 is not."""
+    random = np.random.default_rng(0)
+    x, n = random.normal(size=6000), np.arange(6000)
+    season = 7.0 * np.sin(n / 4000) ** 2 + random.normal(size=6000)
+    file = tmp_path / "counted.csv"
+    lines = [f"{i},{season[i]:.4f},{x[i]:.6f},{int(x[i] > 0)}\n" for i in n]
+    file.write_text("id,season,x,label\n" + "".join(lines))
+    words = ("learn", file, "--target", "label", "--json")
+    for more, told in (((), ["id"]), (("--drop", "id"), [])):
+        notes = json.loads(tool(*words, *more).out)["notes"]
+        assert not any("would have done better" in note for note in notes)
+        assert [note.split("'")[1] for note in notes if "has left the range" in note] == told
+
+
 def test_a_stray_word_in_numbers_is_told(tool, rows):
     lines = rows.read_text().splitlines()
     lines[7] = "oops" + lines[7][lines[7].index(",") :]
