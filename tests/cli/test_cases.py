@@ -409,6 +409,22 @@ def test_libsvm_from_a_pipe(tool, tmp_path, monkeypatch):
     assert json.loads(result.out)["samples"] == 100
 
 
+def test_points_are_described_as_the_file_has_them(tool, tmp_path, rows):
+    """LIBSVM text counts features from 1, and they are not standardised."""
+    (tmp_path / "rows.svm").write_bytes(b"1 1:0.5 3:2\n0 2:1\n" * 50)
+    tool("learn", "rows.svm", "--out", "m.ks", "--report", "r.html")
+    told = json.loads(tool("inspect", "m.ks", "--json").out)["influential"]
+    inputs = [point["inputs"] for point in told]
+    assert {"feature 1": 0.5, "feature 3": 2.0} in inputs
+    assert {"feature 2": 1.0} in inputs
+    assert "feature 3" in (tmp_path / "r.html").read_text()
+    assert "standardised" not in tool("inspect", "m.ks").out
+    tool(*LEARN, "--out", "m.ks")
+    assert "(standardised)" in tool("inspect", "m.ks").out
+    tool(*LEARN, "--out", "m.ks", "--no-standardise")
+    assert "(standardised)" not in tool("inspect", "m.ks").out
+
+
 @pytest.mark.parametrize(
     "words", [("learn", "-"), ("features", "-", "--out", "-"), ("predict", "m.ks", "-")]
 )

@@ -70,7 +70,8 @@ def inspect(
     for name, text in _in_words(facts, estimator).items():
         grid.add_row(name, escape(text))
     console.print(grid)
-    listing = Table("weight", "votes for", "largest inputs (standardised)", title_justify="left",
+    largest = "largest inputs" + " (standardised)" * learned.preparation.standardises
+    listing = Table("weight", "votes for", largest, title_justify="left",
                     title=f"The {len(table)} most influential points")  # fmt: skip
     for row in table:
         inputs = ", ".join(f"{k} {v:+.2f}" for k, v in row["inputs"].items())
