@@ -87,6 +87,15 @@ def test_as_a_program_and_into_a_closed_pipe(tmp_path):
     assert (run.stdout, run.stderr) == ('"x","y","label"\n', "")
 
 
+def test_gamma_depends_on_the_format():
+    for text in (method_options()["gamma"], _text("features", "gamma"), _text("learn", "gamma")):
+        assert text.count("1 / inputs; of LIBSVM rows 1 / their mean squared norm") == 1
+
+
+def _text(command, name):
+    return next(option.help for option in COMMANDS[command].params if option.name == name)
+
+
 def test_the_tools_own_cap_is_explained():
     text = method_options()["max_points"]
     assert "In Python 1000 by default; fewer here, since" in text

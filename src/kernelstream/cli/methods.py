@@ -43,6 +43,9 @@ _EXAMPLES = {"max_bytes": " such as 65536, 64K or 2M"}
 #: points, and a stream is long; the same command gives the same model.
 DEFAULTS = {"max_points": 300, "random_state": 0}
 
+#: The tool's gamma in every method: ``Preparation.suggested_gamma``.
+GAMMA = "1 / inputs; of LIBSVM rows 1 / their mean squared norm"
+
 #: Why, in the help.
 _WHY = {
     "max_points": " In Python 1000 by default; fewer here, since a stream is long and more points "
@@ -75,7 +78,7 @@ def make_estimator(method: str, task: str, given: dict[str, str | None], **defau
         check_value(estimator, name, text)
     if settings.get("gamma") == "scale":
         raise UserError("--gamma scale depends on how the stream is cut",
-                        "give a number, or leave it out: 1 / inputs is taken")  # fmt: skip
+                        f"give a number, or leave it out ({GAMMA})")  # fmt: skip
     model = estimator(**settings)
     try:
         model._check_parameters(anew=True)
@@ -99,7 +102,8 @@ def method_options(*only: str) -> dict[str, str]:
             text = _of_each(holders, name)
         else:
             text = _description(next(iter(holders.values()))[0], name) + _WHY.get(name, "")
-        options[name] = f"{text} \\[{'; '.join(_default(*item, name) for item in holders.items())}]"
+        defaults = "; ".join(_default(*item, name) for item in holders.items())
+        options[name] = f"{text} \\[{GAMMA if name == 'gamma' else defaults}]"
     return options
 
 
@@ -115,8 +119,6 @@ def _default(method: str, pair: tuple[type[Any], type[Any]], name: str) -> str:
     """The default of a parameter, also where classes and numbers have different ones."""
     if name in DEFAULTS:
         return f"{method}: {DEFAULTS[name]}"
-    if name == "gamma":
-        return f"{method}: 1 / inputs"
     classes, numbers = (inspect.signature(kind).parameters[name].default for kind in pair)
     if classes == numbers:
         return f"{method}: {classes}".lower()
