@@ -582,6 +582,16 @@ def test_a_column_that_runs_away_is_told_of_a_model_better_than_none(tool, tmp_p
         assert [note.split("'")[1] for note in notes if "has left the range" in note] == told
 
 
+def test_why_there_is_no_auc(tool, tmp_path):
+    for classes in (2, 4):
+        lines = [f"{i % 7},{i % classes}\n" for i in range(200)]
+        (tmp_path / "rows.csv").write_text("x,target\n" + "".join(lines))
+        result = json.loads(tool("learn", "rows.csv", "--metrics", "accuracy,auc", "--json").out)
+        assert (result["auc_window"] is None) == (classes == 4)
+        told = "auc is for two classes, and there are 4: try balanced_accuracy" in result["notes"]
+        assert told == (classes == 4)
+
+
 def test_a_stray_word_in_numbers_is_told(tool, rows):
     lines = rows.read_text().splitlines()
     lines[7] = "oops" + lines[7][lines[7].index(",") :]

@@ -87,7 +87,8 @@ def learn(
         Optional[str],
         typer.Option(
             help="Metrics, comma-separated. Of classes: accuracy, kappa (these two by default), "
-            "error, balanced_accuracy, f1, log_loss, auc; of numbers: mae, rmse (these two), r2.",
+            "error, balanced_accuracy, f1, log_loss, auc (two classes; over the window only); of "
+            "numbers: mae, rmse (these two), r2.",
             rich_help_panel=RUN,
         ),
     ] = None,
@@ -357,6 +358,9 @@ def _row_notes(run: Run) -> list[str]:
             f"the first {rows:,} rows only set the units of the target: until then its mean was "
             "predicted (--warm-up)"
         )
+    classes = len(getattr(run.model.model, "classes_", ()))
+    if "auc" in (run.plan.metrics or ()) and classes > 2:
+        notes.append(f"auc is for two classes, and there are {classes}: try balanced_accuracy")
     if run.model.unlabelled_:
         notes.append(f"{run.model.unlabelled_:,} rows had no target: not learned")
     bad = run.source.bad
