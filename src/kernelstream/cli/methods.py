@@ -46,8 +46,10 @@ DEFAULTS = {"max_points": 300, "random_state": 0}
 #: The tool's gamma in every method: ``Preparation.suggested_gamma``.
 GAMMA = "1 / inputs; of LIBSVM rows 1 / their mean squared norm"
 
-#: Why, in the help.
-_WHY = {
+#: What the help adds to the docstring's first sentence.
+_MORE = {
+    "coverage": " hypersphere: balls, delta across; hyperrectangle: boxes with sides of 2 delta / "
+    "sqrt(features).",
     "max_points": " In Python 1000 by default; fewer here, since a stream is long and more points "
     "make every step slower.",
 }
@@ -101,7 +103,7 @@ def method_options(*only: str) -> dict[str, str]:
         elif name in OF_EACH:
             text = _of_each(holders, name)
         else:
-            text = _description(next(iter(holders.values()))[0], name) + _WHY.get(name, "")
+            text = _description(next(iter(holders.values()))[0], name) + _MORE.get(name, "")
         defaults = "; ".join(_default(*item, name) for item in holders.items())
         options[name] = f"{text} \\[{GAMMA if name == 'gamma' else defaults}]"
     return options
