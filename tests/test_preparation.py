@@ -183,10 +183,10 @@ def test_infinity_is_refused_by_line_and_column_and_changes_nothing(bad):
     with pytest.raises(ValueError, match="line 31"):
         Preparation({"x": "number", "y": "number"}).transform(numbers(x=y, y=y), learn=True)
     matrix = csr_array(np.diag([1.0, np.nan]))
-    with pytest.raises(ValueError, match="line 6, feature 1 is NaN"):
+    with pytest.raises(ValueError, match="line 6, feature 2 is NaN"):
         Preparation({}, matrix_width=2).start(Batch({}, matrix, np.array([5, 6])))
     dense = np.diag([1.0, np.inf])
-    with pytest.raises(ValueError, match="line 6, feature 1 is infinite"):
+    with pytest.raises(ValueError, match=r"line 6, matrix\[1\] is infinite"):
         Preparation({}, matrix_width=2).start(Batch({}, dense, np.array([5, 6])))
 
 

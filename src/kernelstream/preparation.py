@@ -180,12 +180,15 @@ class Preparation:
 
     @property
     def feature_names_out(self) -> list[str]:
-        """Names of the features, in order."""
+        """Names of the features, in order.
+
+        Sparse features without names are numbered from 1 as in LIBSVM text, dense ones from 0.
+        """
         names = [*self._numbers, *(f"{name} is missing" for name in self._own_indicators())]
         names += ["missing elsewhere"] * self._shares
         for name in self._dates:
             names += [f"{name} {wave} {part}" for part, _ in _CIRCLES for wave in ("sin", "cos")]
-        names += [f"matrix[{place}]" for place in range(self.matrix_width or 0)]
+        names += [_unnamed(place, self._sparse) for place in range(self.matrix_width or 0)]
         return names + [f"text[{place}]" for place in range(self.buckets if self._texts else 0)]
 
     @property
@@ -208,6 +211,11 @@ class Preparation:
         named = {name: kind for name, kind in self.schema.items() if name not in self.ignore}
         unnamed = {f"{self.matrix_width} features": "number"} if self.matrix_width else {}
         return named | unnamed
+
+    @property
+    def standardises(self) -> bool:
+        """Whether any features are in standard deviations."""
+        return self.standardise and bool(self._numbers or self._dense_width)
 
     @property
     def frozen(self) -> bool:
@@ -320,7 +328,7 @@ class Preparation:
         bad = np.flatnonzero(~(np.abs(matrix.data) <= LARGEST_ENTRY))
         if len(bad):
             row = int(np.searchsorted(matrix.indptr, bad[0], side="right")) - 1
-            column = f"feature {matrix.indices[bad[0]]}"
+            column = _unnamed(matrix.indices[bad[0]], sparse)
             raise ValueError(_refusal(matrix.data[bad[0]], batch.lines[row], column))
         return matrix
 
@@ -332,7 +340,7 @@ class Preparation:
             column = (
                 f"column {self._numbers[place]!r}"
                 if named
-                else f"feature {place - len(self._numbers)}"
+                else _unnamed(place - len(self._numbers), sparse=False)
             )
             raise ValueError(_refusal(table[place, row], batch.lines[row], column))
 
@@ -445,6 +453,11 @@ class Preparation:
         if result._running.rows > result.warm_up:
             raise ValueError("the warm-up is longer than it may be")
         return result
+
+
+def _unnamed(place: int, sparse: bool) -> str:
+    """What a feature without name is called."""
+    return f"feature {place + 1}" if sparse else f"matrix[{place}]"
 
 
 def kind_of(column: Column) -> str:

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from kernelstream import KernelExpansion, load
 from kernelstream.cli.methods import METHODS, TO_TRY, estimator_class, method_options
 from tests.cli.tools import write_rows
 
@@ -66,6 +67,19 @@ def test_delta_is_shown(tool, learn, tmp_path):
     assert words in (tmp_path / "r.html").read_text()
     assert words in (tmp_path / "page.html").read_text()
     assert re.search(r"delta  2 *\n", learn("--delta", 2).out)
+
+
+@pytest.mark.parametrize("words", [("compress", "m.ks", "--max-points", 3), ("merge", "m.ks")])
+def test_what_can_be_done_instead_of_compressing(tool, learn, words):
+    learn()
+    said = tool(*words, "--out", "small.ks", code=2).err
+    assert said.startswith("kernelstream: m.ks is an AVM")
+    assert said.count("\n") == 1
+    function = load("m.ks").model.expansion_  # as it says
+    assert len(function.compress(max_points=3)) == 3
+    assert len(KernelExpansion.merge([function, function])) <= 5
+    for word in ("--delta", "expansion_", "f.compress(max_points=N)", "KernelExpansion.merge"):
+        assert word in said
 
 
 def test_other_methods_have_no_delta(tool, model):

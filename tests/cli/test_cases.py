@@ -409,6 +409,22 @@ def test_libsvm_from_a_pipe(tool, tmp_path, monkeypatch):
     assert json.loads(result.out)["samples"] == 100
 
 
+def test_points_are_described_as_the_file_has_them(tool, tmp_path, rows):
+    """LIBSVM text counts features from 1, and they are not standardised."""
+    (tmp_path / "rows.svm").write_bytes(b"1 1:0.5 3:2\n0 2:1\n" * 50)
+    tool("learn", "rows.svm", "--out", "m.ks", "--report", "r.html")
+    told = json.loads(tool("inspect", "m.ks", "--json").out)["influential"]
+    inputs = [point["inputs"] for point in told]
+    assert {"feature 1": 0.5, "feature 3": 2.0} in inputs
+    assert {"feature 2": 1.0} in inputs
+    assert "feature 3" in (tmp_path / "r.html").read_text()
+    assert "standardised" not in tool("inspect", "m.ks").out
+    tool(*LEARN, "--out", "m.ks")
+    assert "(standardised)" in tool("inspect", "m.ks").out
+    tool(*LEARN, "--out", "m.ks", "--no-standardise")
+    assert "(standardised)" not in tool("inspect", "m.ks").out
+
+
 @pytest.mark.parametrize(
     "words", [("learn", "-"), ("features", "-", "--out", "-"), ("predict", "m.ks", "-")]
 )
@@ -549,6 +565,31 @@ def test_notes_of_a_column_that_runs_away_and_of_a_poor_model(tool, tmp_path):
     assert not any("'x'" in note for note in notes)
     notes = json.loads(tool(*words, "--drop", "count").out)["notes"]
     assert not any("range" in note for note in notes)
+
+
+def test_a_column_that_runs_away_is_told_of_a_model_better_than_none(tool, tmp_path):
+    """A counter that ends 10 deviations away is named; a season that goes up to 7 is not."""
+    random = np.random.default_rng(0)
+    x, n = random.normal(size=6000), np.arange(6000)
+    season = 7.0 * np.sin(n / 4000) ** 2 + random.normal(size=6000)
+    file = tmp_path / "counted.csv"
+    lines = [f"{i},{season[i]:.4f},{x[i]:.6f},{int(x[i] > 0)}\n" for i in n]
+    file.write_text("id,season,x,label\n" + "".join(lines))
+    words = ("learn", file, "--target", "label", "--json")
+    for more, told in (((), ["id"]), (("--drop", "id"), [])):
+        notes = json.loads(tool(*words, *more).out)["notes"]
+        assert not any("would have done better" in note for note in notes)
+        assert [note.split("'")[1] for note in notes if "has left the range" in note] == told
+
+
+def test_why_there_is_no_auc(tool, tmp_path):
+    for classes in (2, 4):
+        lines = [f"{i % 7},{i % classes}\n" for i in range(200)]
+        (tmp_path / "rows.csv").write_text("x,target\n" + "".join(lines))
+        result = json.loads(tool("learn", "rows.csv", "--metrics", "accuracy,auc", "--json").out)
+        assert (result["auc_window"] is None) == (classes == 4)
+        told = "auc is for two classes, and there are 4: try balanced_accuracy" in result["notes"]
+        assert told == (classes == 4)
 
 
 def test_a_stray_word_in_numbers_is_told(tool, rows):

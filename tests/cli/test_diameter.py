@@ -14,6 +14,7 @@ from typer.testing import CliRunner  # noqa: E402
 from kernelstream import make_multidist  # noqa: E402
 from kernelstream.cli.app import app  # noqa: E402
 from kernelstream.cli.errors import UserError  # noqa: E402
+from kernelstream.streams import StreamError  # noqa: E402
 
 
 @pytest.fixture
@@ -52,6 +53,42 @@ def test_too_short(tmp_path):
     file.write_text("a,target\n1,0\n")
     with pytest.raises(UserError, match="fewer than two rows"):
         run(file)
+
+
+def test_the_model_that_learn_would_run(stream):
+    """The error of learn, and its points: the options mean the same in both."""
+    options = ["--target", "label", "--drop", "height", "--no-standardise", "--column", "b=text"]
+    options += ["--buckets", "16", "--alpha", "1e-3", "--gamma", "0.5", "--max-points", "40"]
+    options += ["--loss", "log_loss", "--kernel", "laplacian", "--average", "0.5", "--beta", "1"]
+    options += ["--coverage", "hyperrectangle", "--json"]
+    told = json.loads(run(stream, *options, "--deltas", "1.5"))
+    words = ["learn", str(stream), "--model", "avm", *options, "--delta", "1.5", "--quiet"]
+    learned = json.loads(CliRunner().invoke(app, words).stdout)
+    assert told["points"] == [learned["points"]]
+    assert 1.0 - told["mistake rate"][0] == pytest.approx(learned["accuracy"], abs=2e-3)
+    plain = json.loads(run(stream, "--target", "label", "--drop", "height", "--json"))
+    assert told["mistake rate"][0] not in plain["mistake rate"]
+
+
+def test_the_first_diameter_is_that_of_auto(stream):
+    words = (stream, "--target", "label", "--no-standardise", "--json")
+    learn = ["learn", *map(str, words), "--model", "avm", "--quiet"]
+    learned = json.loads(CliRunner().invoke(app, learn).stdout)
+    assert json.loads(run(*words))["delta"][0] == learned["delta"]
+
+
+def test_what_learn_refuses_is_refused(stream):
+    for words, problem in (
+        (("--task", "ranking"), "--task ranking is not accepted"),
+        (("--kernel", "linear"), "does not depend on the distance alone"),
+        (("--column", "z=text"), "no column 'z'"),
+        (("--column", "a=words"), "does not say what a column is"),
+        (("--loss", "huber"), "--loss huber is not accepted"),
+    ):
+        with pytest.raises((UserError, StreamError), match=problem):
+            run(stream, "--target", "label", *words)
+    told = json.loads(run(stream, "--target", "label", "--task", "regression", "--json"))
+    assert "RMSE" in told
 
 
 def test_columns_left_out_and_diameters_given(stream):

@@ -43,8 +43,8 @@ def test_what_commands_share_is_said_in_the_same_words():
         for option in command.params:
             texts.setdefault(option.name, set()).add(option.help)
     shared = (
-        "format", "delimiter", "header", "drop", "column", "buckets", "standardise", "n_features",
-        "batch_rows", "as_json", "quiet",
+        "format", "delimiter", "header", "task", "drop", "column", "buckets", "standardise",
+        "n_features", "batch_rows", "as_json", "quiet",
     )  # fmt: skip
     assert [name for name in shared if len(texts[name]) > 1] == []
 
@@ -85,6 +85,15 @@ def test_as_a_program_and_into_a_closed_pipe(tmp_path):
     command = f"{python} datasets generate multidist --rows 300000 --out - | head -1"
     run = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=tmp_path)
     assert (run.stdout, run.stderr) == ('"x","y","label"\n', "")
+
+
+def test_gamma_depends_on_the_format():
+    for text in (method_options()["gamma"], _text("features", "gamma"), _text("learn", "gamma")):
+        assert text.count("1 / inputs; of LIBSVM rows 1 / their mean squared norm") == 1
+
+
+def _text(command, name):
+    return next(option.help for option in COMMANDS[command].params if option.name == name)
 
 
 def test_the_tools_own_cap_is_explained():

@@ -87,6 +87,18 @@ def test_a_coverage_in_advance_is_where_learning_begins(estimator_class, shape):
     assert far > len(coverage.core_points_)
     sparse = Coverage(shape, 1.3).fit(csr_array(X))
     assert np.array_equal(sparse.core_points_, coverage.core_points_)
+    assert repr(coverage) == f"Coverage({shape!r}, 1.3) of {len(coverage.core_points_)} cells"
+    assert repr(Coverage(shape).fit(X[:1])) == f"Coverage({shape!r}, 'auto') of 1 cell"
+    assert repr(Coverage(shape)) == f"Coverage({shape!r}, 'auto')"
+
+
+def test_how_large_cells_are():
+    """A ball is delta across; a box has sides of 2 delta / sqrt(features)."""
+    inside, outside = 0.999, 1.001
+    for shape, reach in (("hypersphere", 0.5), ("hyperrectangle", 1.0 / math.sqrt(2.0))):
+        for share, cells in ((inside, 1), (outside, 2)):
+            coverage = Coverage(shape, 1.0).fit([[0.0, 0.0], [share * reach, 0.0]])
+            assert len(coverage.core_points_) == cells
 
 
 def test_a_coverage_equals_the_twin():

@@ -145,10 +145,26 @@ def test_an_unseen_class_changes_nothing_where_classes_are_fixed(estimator_class
     model = estimator_class().partial_fit(X, y, classes=[0, 1])
     y[500] = 7
     assert_refused(model, lambda m: m.partial_fit(X, y), "label .*7.* at row 500")
-    assert_refused(model, lambda m: m.partial_fit(X, y, classes=[0, 1, 7]), "differ")
+    assert_refused(
+        model, lambda m: m.partial_fit(X, y, classes=[0, 1, 7]), "classes .*7.* at row 2"
+    )
     assert_refused(estimator_class(), lambda m: m.partial_fit(X, y, classes=[0, 1]), "at row 500")
     assert_refused(estimator_class(), lambda m: m.partial_fit(X, y, classes=[0, np.nan]), "nan")
     assert_refused(model, lambda m: m.partial_fit(X, y.astype(str)), "type")
+
+
+@pytest.mark.parametrize("estimator_class", CLASSIFIERS)
+def test_classes_given_later_are_added_and_then_no_others_are_accepted(estimator_class):
+    X, y = stream(estimator_class, n=40)
+    model = estimator_class().partial_fit(X, y)
+    for words in (["a", "b"], [0, "b"]):
+        assert_refused(model, lambda m, words=words: m.partial_fit(X, y, classes=words), "type")
+    assert_refused(model, lambda m: m.partial_fit(X, y + 2, classes=[2]), "label 3 at row .* given")
+    model.partial_fit(X, y, classes=[2, 3])
+    assert model.classes_.tolist() == [0, 1, 2, 3]
+    model.partial_fit(X, y + 2, classes=[2, 3])  # the same again
+    assert_refused(model, lambda m: m.partial_fit(X, y + 4), "label .* is not among the known")
+    assert_refused(model, lambda m: m.partial_fit(X, y, classes=[3, 4]), "classes .* label 4 at")
 
 
 @with_komp

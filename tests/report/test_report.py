@@ -373,7 +373,7 @@ def test_avm_has_cells_and_no_budget(tmp_path):
     page = written(tmp_path, model).text
     assert f"{model.n_forced_} samples outside all cells counted for the nearest core point" in page
     assert "kernelstream diameter shows what a larger delta would change" in page
-    assert f"the cell that it lies in, {model.delta_:.3g} across (delta)" in page
+    assert f"the cell that it lies in (delta {model.delta_:.3g})" in page
     assert not [word for word in ("budget", "remov", "allowed per step") if word in page]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
@@ -14,22 +15,16 @@ from rich.table import Table
 from scipy.sparse import issparse, vstack
 from sklearn.base import is_classifier
 
-from kernelstream.cli.errors import UserError
-from kernelstream.cli.methods import make_estimator
-from kernelstream.cli.options import (
-    DROP,
-    AsJson,
-    File,
-    PlainDelimiter,
-    PlainFormat,
-    PlainHeader,
-    PlainWidth,
-)
-from kernelstream.cli.rows import PlainOnBad, open_rows, warn_of_bad_rows
+from kernelstream.cli import options
+from kernelstream.cli.errors import UserError, checked
+from kernelstream.cli.methods import make_estimator, method_options
+from kernelstream.cli.options import ROWS
+from kernelstream.cli.rows import OnBad, open_rows, warn_of_bad_rows
+from kernelstream.cli.running import check_given, given_kinds, task_of
 from kernelstream.evaluation import diameter_curve
-from kernelstream.pipeline import StreamModel, guess_task
+from kernelstream.pipeline import TASKS, StreamModel
 from kernelstream.preparation import Preparation
-from kernelstream.streams import Source
+from kernelstream.streams import Batch, Source
 
 #: Rows read at a time.
 _BATCH = 4096
@@ -38,37 +33,63 @@ _SKIP = 1000
 
 
 def diameter(
-    file: File,
+    file: options.File,
     target: Annotated[str, typer.Option(help="The column to predict.")] = "target",
-    drop: Annotated[Optional[list[str]], typer.Option(help=DROP)] = None,
+    task: Annotated[Optional[str], typer.Option(help=options.TASK)] = None,
     deltas: Annotated[
         Optional[str],
         typer.Option(
-            help="Diameters to try, such as 0.5,1,2; else nine from that of --delta auto upwards."
+            help="Diameters to try, such as 0.5,1,2; by default nine, of which the first is what "
+            "learn takes with --delta auto."
         ),
     ] = None,
     rows: Annotated[int, typer.Option(help="How many of the first rows to try.", min=2)] = 20_000,
-    format: PlainFormat = None,
-    delimiter: PlainDelimiter = None,
-    header: PlainHeader = True,
-    n_features: PlainWidth = None,
-    on_bad: PlainOnBad = "raise",
     out: Annotated[Optional[Path], typer.Option(help="Where to save the picture.")] = None,
-    as_json: AsJson = False,
+    drop: Annotated[
+        Optional[list[str]], typer.Option(help=options.DROP, rich_help_panel=ROWS)
+    ] = None,
+    column: Annotated[
+        Optional[list[str]],
+        typer.Option(help=options.COLUMN, rich_help_panel=ROWS, metavar="NAME=KIND"),
+    ] = None,
+    on_bad: OnBad = "raise",
+    buckets: options.Buckets = 256,
+    standardise: options.Standardise = True,
+    format: options.Format = None,
+    delimiter: options.Delimiter = None,
+    header: options.Header = True,
+    n_features: options.Width = None,
+    as_json: options.AsJson = False,
+    **parameters: Any,
 ) -> None:
     """Error and size of AVM for cells of several diameters: what to give as --delta.
 
+    Give the options that learn will be given: the best delta is not the same for every model.
     The error of a regression is in standard deviations of the target, and its first 1,000 rows
     (half of fewer) are learned but not counted. "no room": samples outside all cells when as many
-    points were held as learn allows.
+    points were held as --max-points allows.
     """
+    checked("--task", task, list(TASKS))
+    chosen = None if deltas is None else _numbers(deltas)
     stream = open_rows(
         file, on_bad, target=target, drop=drop or [], batch_rows=_BATCH, format=format,
-        delimiter=delimiter, header=header, n_features=n_features,
+        delimiter=delimiter, header=header, n_features=n_features, schema=given_kinds(column or []),
     )  # fmt: skip
-    X, y, estimator = _first_rows(file, stream, target, rows)
+
+    def begin(batch: Batch) -> StreamModel:
+        """The model that ``learn --model avm`` would begin with."""
+        check_given(column or [], stream, file)
+        preparation = Preparation(
+            stream.schema, ignore=[target], matrix_width=stream.matrix_width, buckets=buckets,
+            standardise=standardise,
+        ).start(batch)  # fmt: skip
+        asked = task or task_of(batch, target, file)
+        gamma = preparation.suggested_gamma
+        estimator = make_estimator("avm", asked, parameters, gamma=gamma)
+        return StreamModel(estimator, preparation, target, asked)
+
+    X, y, estimator = _first_rows(file, stream, begin, rows)
     skip = 0 if is_classifier(estimator) else min(_SKIP, len(y) // 2)
-    chosen = None if deltas is None else _numbers(deltas)
     curve = diameter_curve(estimator, X, y, chosen, skip=skip)
     if out is not None:
         curve.plot(out)
@@ -94,20 +115,15 @@ def _numbers(text: str) -> list[float]:
     return numbers
 
 
-def _first_rows(file: str, stream: Source, target: str, rows: int) -> tuple[Any, Any, Any]:
+def _first_rows(
+    file: str, stream: Source, begin: Callable[[Batch], StreamModel], rows: int
+) -> tuple[Any, Any, Any]:
     """Features and targets as ``learn`` prepares them, and an AVM that suits them."""
     model: StreamModel | None = None
     parts: list[tuple[Any, Any]] = []
     with contextlib.closing(stream) as source:
         for batch in source:
-            if model is None:
-                task = guess_task(batch.columns[target])
-                preparation = Preparation(
-                    source.schema, ignore=[target], matrix_width=source.matrix_width
-                ).start(batch)
-                gamma = preparation.suggested_gamma
-                estimator = make_estimator("avm", task, {}, gamma=gamma, random_state=0)
-                model = StreamModel(estimator, preparation, target, task)
+            model = model or begin(batch)
             parts.append(model.admit(batch))
             if sum(len(y) for _, y in parts) >= rows:
                 break
@@ -120,3 +136,10 @@ def _first_rows(file: str, stream: Source, target: str, rows: int) -> tuple[Any,
     if model.task == "regression":  # alpha is in units of the target
         targets = (targets - targets.mean()) / (targets.std() or 1.0)
     return features[:rows], targets, model.model
+
+
+options.add_method_options(
+    diameter,
+    {name: text for name, text in method_options("avm").items() if name != "delta"},
+    "Options of AVM, as learn has them",
+)

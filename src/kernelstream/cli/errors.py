@@ -7,12 +7,15 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from kernelstream.streams.columns import nearest
 
 #: What errors of the library add to an option: its name in Python.
 _IN_PYTHON = re.compile(r"(--[a-z-]+(?: \w+)*) \(\w+=\)")
+
+
+_Given = TypeVar("_Given", str, str | None)
 
 
 class UserError(Exception):
@@ -51,6 +54,13 @@ def not_accepted(
     if near is not None:
         cure = f"did you mean {near}? {cure.capitalize()}"
     return UserError(f"{option} {given} is not accepted", cure)
+
+
+def checked(option: str, given: _Given, words: Sequence[str]) -> _Given:
+    """The value of an option that takes one of these words; None, where it is not given, too."""
+    if given is not None and given not in words:
+        raise not_accepted(option, given, words)
+    return given
 
 
 def describe(error: Exception) -> str:

@@ -28,7 +28,7 @@ from kernelstream.cli import options
 from kernelstream.cli.data import plain, write_table
 from kernelstream.cli.display import size, sparkline
 from kernelstream.cli.errors import UserError, check_outputs, print_json
-from kernelstream.cli.methods import check_value, option, value_of
+from kernelstream.cli.methods import GAMMA, check_value, option, value_of
 from kernelstream.cli.options import ROWS, RUN
 from kernelstream.cli.rows import OnBad, open_rows
 from kernelstream.cli.running import (
@@ -87,7 +87,7 @@ def features(
     ] = None,
     gamma: Annotated[
         Optional[float],
-        typer.Option(help="Of the kernel \\[1 / inputs].", rich_help_panel=_FEATURES),
+        typer.Option(help=f"Of the kernel \\[{GAMMA}].", rich_help_panel=_FEATURES),
     ] = None,
     degree: Annotated[
         Optional[int], typer.Option(help="Of poly \\[3].", rich_help_panel=_FEATURES)

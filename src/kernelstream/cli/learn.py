@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import inspect
 import shlex
 import signal
 import sys
@@ -21,8 +20,8 @@ from rich.table import Table
 from kernelstream._version import __version__
 from kernelstream.cli import options
 from kernelstream.cli.display import Display, delta_of, size
-from kernelstream.cli.errors import UserError, check_outputs, not_accepted, print_json
-from kernelstream.cli.methods import METHODS, method_options, option
+from kernelstream.cli.errors import UserError, check_outputs, checked, print_json
+from kernelstream.cli.methods import METHODS, method_options
 from kernelstream.cli.options import ROWS, RUN
 from kernelstream.cli.running import (
     RISK_SENSITIVE,
@@ -33,6 +32,7 @@ from kernelstream.cli.running import (
     quality_notes,
 )
 from kernelstream.errors import CapWarning
+from kernelstream.pipeline import TASKS
 from kernelstream.storage import replace_file
 
 _STREAM = "What is learned"
@@ -51,7 +51,7 @@ def learn(
     task: Annotated[
         Optional[str],
         typer.Option(
-            help="classification or regression; by default what the target's first rows suggest.",
+            help=options.TASK,
             rich_help_panel=_STREAM,
         ),
     ] = None,
@@ -87,7 +87,8 @@ def learn(
         Optional[str],
         typer.Option(
             help="Metrics, comma-separated. Of classes: accuracy, kappa (these two by default), "
-            "error, balanced_accuracy, f1, log_loss, auc; of numbers: mae, rmse (these two), r2.",
+            "error, balanced_accuracy, f1, log_loss, auc (two classes; over the window only); of "
+            "numbers: mae, rmse (these two), r2.",
             rich_help_panel=RUN,
         ),
     ] = None,
@@ -140,7 +141,7 @@ def learn(
         file=file,
         target=target,
         method=method,
-        task=_checked(task, ("classification", "regression"), "--task"),
+        task=checked("--task", task, list(TASKS)),
         parameters=parameters,
         metrics=None if metrics is None else [name.strip() for name in metrics.split(",")],
         every=every,
@@ -152,7 +153,7 @@ def learn(
         buckets=buckets,
         standardise=standardise,
         batch_rows=batch_rows,
-        on_bad=_checked(on_bad, ("raise", "skip", "quarantine"), "--on-bad") or "raise",
+        on_bad=checked("--on-bad", on_bad, ["raise", "skip", "quarantine"]),
         quarantine=None if quarantine is None else str(quarantine),
         format=format,
         delimiter=delimiter,
@@ -362,6 +363,9 @@ def _row_notes(run: Run) -> list[str]:
             f"the first {rows:,} rows only set the units of the target: until then its mean was "
             "predicted (--warm-up)"
         )
+    classes = len(getattr(run.model.model, "classes_", ()))
+    if "auc" in (run.plan.metrics or ()) and classes > 2:
+        notes.append(f"auc is for two classes, and there are {classes}: try balanced_accuracy")
     if run.model.unlabelled_:
         notes.append(f"{run.model.unlabelled_:,} rows had no target: not learned")
     bad = run.source.bad
@@ -438,32 +442,4 @@ def _text(path: Path | None) -> str | None:
     return None if path is None else str(path)
 
 
-def _checked(value: str | None, accepted: tuple[str, ...], name: str) -> str | None:
-    if value is not None and value not in accepted:
-        raise not_accepted(name, value, accepted)
-    return value
-
-
-def _with_method_options(command: Any) -> None:
-    """Put every method's parameters into the signature, which is what typer reads."""
-    signature = inspect.signature(command, eval_str=True)
-    kept = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    added = [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=None,
-            annotation=Annotated[
-                Optional[str],
-                typer.Option(option(name), help=text, rich_help_panel=_METHOD, metavar="VALUE"),
-            ],
-        )
-        for name, text in method_options().items()
-    ]
-    command.__signature__ = signature.replace(parameters=[*kept, *added])
-    command.__annotations__ = {
-        parameter.name: parameter.annotation for parameter in [*kept, *added]
-    }
-
-
-_with_method_options(learn)
+options.add_method_options(learn, method_options(), _METHOD)

@@ -43,8 +43,13 @@ _EXAMPLES = {"max_bytes": " such as 65536, 64K or 2M"}
 #: points, and a stream is long; the same command gives the same model.
 DEFAULTS = {"max_points": 300, "random_state": 0}
 
-#: Why, in the help.
-_WHY = {
+#: The tool's gamma in every method: ``Preparation.suggested_gamma``.
+GAMMA = "1 / inputs; of LIBSVM rows 1 / their mean squared norm"
+
+#: What the help adds to the docstring's first sentence.
+_MORE = {
+    "coverage": " hypersphere: balls, delta across; hyperrectangle: boxes with sides of 2 delta / "
+    "sqrt(features).",
     "max_points": " In Python 1000 by default; fewer here, since a stream is long and more points "
     "make every step slower.",
 }
@@ -75,7 +80,7 @@ def make_estimator(method: str, task: str, given: dict[str, str | None], **defau
         check_value(estimator, name, text)
     if settings.get("gamma") == "scale":
         raise UserError("--gamma scale depends on how the stream is cut",
-                        "give a number, or leave it out: 1 / inputs is taken")  # fmt: skip
+                        f"give a number, or leave it out ({GAMMA})")  # fmt: skip
     model = estimator(**settings)
     try:
         model._check_parameters(anew=True)
@@ -85,11 +90,12 @@ def make_estimator(method: str, task: str, given: dict[str, str | None], **defau
     return model
 
 
-def method_options() -> dict[str, str]:
-    """Every parameter of any method: what it does, and its default in each method."""
+def method_options(*only: str) -> dict[str, str]:
+    """Every parameter of any of these methods, by default of all: what it does, its defaults."""
+    methods = {name: METHODS[name] for name in only or METHODS}
     options: dict[str, str] = {}
-    for name in dict.fromkeys(name for pair in METHODS.values() for name in _parameters(pair[0])):
-        holders = {method: pair for method, pair in METHODS.items() if name in _parameters(pair[0])}
+    for name in dict.fromkeys(name for pair in methods.values() for name in _parameters(pair[0])):
+        holders = {method: pair for method, pair in methods.items() if name in _parameters(pair[0])}
         if name == "loss":
             text = (
                 f"{', '.join(CLASSIFICATION_LOSSES)}; of numbers: {', '.join(REGRESSION_LOSSES)}."
@@ -97,8 +103,9 @@ def method_options() -> dict[str, str]:
         elif name in OF_EACH:
             text = _of_each(holders, name)
         else:
-            text = _description(next(iter(holders.values()))[0], name) + _WHY.get(name, "")
-        options[name] = f"{text} \\[{'; '.join(_default(*item, name) for item in holders.items())}]"
+            text = _description(next(iter(holders.values()))[0], name) + _MORE.get(name, "")
+        defaults = "; ".join(_default(*item, name) for item in holders.items())
+        options[name] = f"{text} \\[{GAMMA if name == 'gamma' else defaults}]"
     return options
 
 
@@ -114,8 +121,6 @@ def _default(method: str, pair: tuple[type[Any], type[Any]], name: str) -> str:
     """The default of a parameter, also where classes and numbers have different ones."""
     if name in DEFAULTS:
         return f"{method}: {DEFAULTS[name]}"
-    if name == "gamma":
-        return f"{method}: 1 / inputs"
     classes, numbers = (inspect.signature(kind).parameters[name].default for kind in pair)
     if classes == numbers:
         return f"{method}: {classes}".lower()

@@ -70,7 +70,8 @@ def inspect(
     for name, text in _in_words(facts, estimator).items():
         grid.add_row(name, escape(text))
     console.print(grid)
-    listing = Table("weight", "votes for", "largest inputs (standardised)", title_justify="left",
+    largest = "largest inputs" + " (standardised)" * learned.preparation.standardises
+    listing = Table("weight", "votes for", largest, title_justify="left",
                     title=f"The {len(table)} most influential points")  # fmt: skip
     for row in table:
         inputs = ", ".join(f"{k} {v:+.2f}" for k, v in row["inputs"].items())
@@ -138,6 +139,19 @@ def load_taught(path: Path) -> StreamModel:
     return learned
 
 
+def _load_free_points(path: Path) -> StreamModel:
+    """A model whose points can be replaced by others."""
+    learned = load_taught(path)
+    if hasattr(learned.model, "delta_"):
+        raise UserError(
+            f"{path} is an AVM, whose steps need its cells: it cannot be compressed or merged",
+            "learn with a larger --delta or a smaller --max-points; in Python the function alone "
+            "can be, with f = load(FILE).model.expansion_: f.compress(max_points=N), "
+            "KernelExpansion.merge([f, ...])",
+        )
+    return learned
+
+
 def merge(
     files: Annotated[list[Path], typer.Argument(help="Models to be merged.")],
     out: Out,
@@ -150,7 +164,7 @@ def merge(
     Their rows must be prepared alike: learn the later ones with --like FIRST.
     """
     check_outputs({"--out": out})
-    learned = [load_taught(path) for path in files]
+    learned = [_load_free_points(path) for path in files]
     first = learned[0]
     for path, other in zip(files, learned, strict=True):
         if other.target != first.target or other.task != first.task:
@@ -174,7 +188,7 @@ def compress(
     if error is None and max_points is None:
         raise UserError("nothing says how small", "give --max-points N or --error E")
     check_outputs({"--out": out})
-    learned = load_taught(model)
+    learned = _load_free_points(model)
     _write(learned, [learned.model], out, error, max_points, as_json)
 
 

@@ -43,7 +43,9 @@ def predict(
     scores: Annotated[
         bool,
         typer.Option(
-            "--scores", help="Also probabilities, or decision values where there are none."
+            "--scores",
+            help="Also the probabilities of the classes (learn --loss log_loss), or decision "
+            "values where there are none.",
         ),
     ] = False,
     keep: Annotated[

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kernelstream.cli.errors import not_accepted
+from kernelstream.cli.errors import checked
 from kernelstream.cli.options import ROWS
 from kernelstream.streams import Source, open_stream
 
@@ -19,8 +19,7 @@ PlainOnBad = Annotated[str, typer.Option(help=_HELP)]
 
 def open_rows(file: str, on_bad: str, **reading: Any) -> Source:
     """The stream, whose errors suggest what these commands have."""
-    if on_bad not in ("raise", "skip"):
-        raise not_accepted("--on-bad", on_bad, ["raise", "skip"])
+    checked("--on-bad", on_bad, ["raise", "skip"])
     source = open_stream(file, on_bad=on_bad, **reading)
     source.bad.cure = "--on-bad skip"
     return source

@@ -32,8 +32,9 @@ from kernelstream.streams.columns import check_present
 
 #: Rows kept for the pictures of the report.
 SAMPLE_ROWS = 500
-#: The usual row of the last ones (at least so many) may be this many deviations from the mean.
-FEWEST_ROWS, FAR = 20, 5.0
+#: The usual row of the last ones (at least so many) may be this many deviations from the mean where
+#: the model does badly, and where it does not: seasons may take a healthy column beyond the first.
+FEWEST_ROWS, FAR, VERY_FAR = 20, 5.0, 10.0
 
 #: Rows between two looks at the display.
 _ROWS_BETWEEN_LOOKS = 1024
@@ -150,10 +151,7 @@ class Run:
                 )
             preparation = like.preparation
         else:
-            try:
-                task = plan.task or guess_task(batch.columns[plan.target])
-            except ValueError as error:
-                raise UserError(f"{plan.file}: {error}", "use --task or another --target") from None
+            task = plan.task or task_of(batch, plan.target, plan.file)
             preparation = Preparation(
                 source.schema,
                 ignore=[plan.target],
@@ -349,6 +347,14 @@ def _open(
     return source
 
 
+def task_of(batch: Batch, target: str, file: str) -> str:
+    """The task that the target's first rows suggest."""
+    try:
+        return guess_task(batch.columns[target])
+    except ValueError as error:
+        raise UserError(f"{file}: {error}", "use --task or another --target") from None
+
+
 def check_given(columns: list[str], source: Source, file: str) -> None:
     """Refuse a --column that the source does not have."""
     for name in given_kinds(columns):
@@ -386,7 +392,7 @@ def mostly_numbers(batch: Batch, schema: dict[str, str]) -> list[str]:
 
 
 def quality_notes(run: Run) -> list[str]:
-    """Where a rule without a model does better, and which inputs may be why."""
+    """Where a rule without a model does better, and inputs that harm or may be why."""
     if not len(run.score.trace):
         return []
     name, numbers = run.score.trace.metrics[0], run.score.trace.summary()
@@ -402,10 +408,10 @@ def quality_notes(run: Run) -> list[str]:
         if sign * numbers[name + suffix] > sign * rules[rule]:
             worse.append(f"{when}{rule} would have done better than the model ({name} "
                          f"{rules[rule]:.4g}): try another {to_try} or --model")  # fmt: skip
-    return worse[:1] + _far_inputs(run) if worse else []
+    return worse[:1] + _far_inputs(run, FAR if worse else VERY_FAR)
 
 
-def _far_inputs(run: Run) -> list[str]:
+def _far_inputs(run: Run, far: float) -> list[str]:
     """Notes about numbers that have left the range of the rows their units were taken from."""
     preparation = run.model.preparation
     if run.sample is None or not preparation.standardise or not preparation.frozen:
@@ -417,7 +423,7 @@ def _far_inputs(run: Run) -> list[str]:
             continue
         values = X[:, [names.index(name)]]
         away = float(np.median(np.abs(values.toarray() if issparse(values) else values)))
-        if away > FAR:
+        if away > far:
             notes.append(
                 f"column {name!r} has left the range of the first {run.plan.warm_up:,} rows: it is "
                 f"{away:,.0f} deviations away; leave it out (--drop {name}) or let more rows set "

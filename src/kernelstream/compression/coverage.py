@@ -26,19 +26,24 @@ SMALLEST_SHARE = 0.25
 
 
 class Coverage:
-    """Cells that cover the data, each of diameter delta around a core point.
+    """Cells that cover the data, each around a core point, of a size given by delta.
 
-    A sample outside all cells becomes the core point of a new one. AVM builds its coverage on
-    the fly; given one of these it begins with these cells, in which the order of a stream then
-    plays no part.
+    A sample outside all cells becomes the core point of a new one: the order of the rows has a
+    little to say in where cells lie and how many there are. There are as many as the rows need,
+    whatever a model's ``max_points``; one that may not hold them all refuses the coverage.
+
+    AVM builds its coverage on the fly. Given one of these it begins with these cells, and adds
+    others for samples outside all of them.
 
     Parameters
     ----------
     shape : {"hypersphere", "hyperrectangle"}, default="hypersphere"
-        A sample belongs to the nearest core point if closer than delta / 2, or to the first one
-        with |x - c|_inf < delta / sqrt(features).
+        Balls of diameter delta: a sample belongs to the nearest core point if closer than
+        delta / 2. Or boxes: it belongs to the first core point with
+        |x - c|_inf < delta / sqrt(p), where p counts the features. Their sides are
+        2 delta / sqrt(p), their diagonal is 2 delta.
     delta : float or "auto", default="auto"
-        The diameter. ``auto``: see :func:`suggested_delta`.
+        The size of the cells. ``auto``: see :func:`suggested_delta`.
 
     Attributes
     ----------
@@ -47,7 +52,10 @@ class Coverage:
 
     Examples
     --------
-    >>> Coverage(delta=2.0).fit([[0.0], [0.9], [1.0], [1.5]]).core_points_
+    >>> coverage = Coverage(delta=2.0).fit([[0.0], [0.9], [1.0], [1.5]])
+    >>> coverage
+    Coverage('hypersphere', 2.0) of 2 cells
+    >>> coverage.core_points_
     array([[0.],
            [1.]])
     """
@@ -62,7 +70,11 @@ class Coverage:
         self.delta = delta
 
     def __repr__(self) -> str:
-        return f"Coverage({self.shape!r}, {self.delta!r})"
+        made = f"Coverage({self.shape!r}, {self.delta!r})"
+        if not hasattr(self, "core_points_"):
+            return made
+        cells = len(self.core_points_)
+        return f"{made} of {cells} cell{'s' if cells != 1 else ''}"
 
     def fit(self, X: ArrayLike) -> Self:
         """Build the cells of these samples, in their order (Algorithms 3 and 4)."""

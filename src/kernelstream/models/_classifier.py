@@ -4,18 +4,40 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from functools import update_wrapper
+from types import MethodType
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.metaestimators import available_if
 
 from kernelstream.core.kernel import Rows
 from kernelstream.losses import make_loss
 from kernelstream.models import _validation as check
 from kernelstream.models._base import KernelEstimator, as_before_on_error, learn_epochs
 from kernelstream.rows import count_rows, slice_rows
+
+
+class only_if:  # noqa: N801
+    """A method that is there only if ``check(self)`` raises no AttributeError.
+
+    ``sklearn.utils.metaestimators.available_if`` that says why: the error is that of the check.
+    """
+
+    def __init__(self, check: Callable[[Any], Any]) -> None:
+        self._check = check
+
+    def __call__(self, method: Callable[..., Any]) -> Self:
+        self._method = method
+        update_wrapper(self, method)
+        return self
+
+    def __get__(self, owner: Any, kind: type[Any] | None = None) -> Any:
+        if owner is None:
+            return self._method
+        self._check(owner)
+        return MethodType(self._method, owner)
 
 
 class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
@@ -65,8 +87,9 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         X : (n, p) array, CSR matrix or data frame
         y : (n,) labels
         classes : array, optional
-            All classes there will be; a label outside them is then an error. Without it a
-            new class may appear at any time and adds an output.
+            All classes there will be: a label outside them is an error, now and in later calls.
+            Given on a later call they are added to those met before, and then no others are
+            accepted. Without it a new class may appear at any time and adds an output.
         sample_weight : (n,) array, optional
             Not negative. Multiplies the sample's gradient; 0 leaves the sample out (its class is
             still noted).
@@ -151,10 +174,9 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         if classes is not None:
             if np.ndim(classes) != 1:
                 raise ValueError(f"classes must be a list of labels, got {classes!r}")
-            given = np.unique(check.check_labels(classes, len(classes), "classes"))
-            if fixed and not np.array_equal(given, known):
-                raise ValueError(f"classes={given!r} differ from those of earlier calls, {known!r}")
-            known = np.union1d(known, given) if len(known) else given
+            given = check.check_labels(classes, len(classes), "classes")
+            _arrivals(given, known, fixed, "classes")
+            known = np.union1d(known, given) if len(known) else np.unique(given)
             fixed = True
         arrivals = _arrivals(labels, known, fixed)
         if new or arrivals or classes is not None:
@@ -241,12 +263,15 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
             return classes[(values[:, 0] > 0.0).astype(int)]
         return classes[np.argmax(values, axis=1)]
 
-    def _has_probabilities(self) -> bool:
-        if make_loss(self.loss).name == "log_loss":
-            return True
-        raise AttributeError(f"predict_proba needs loss='log_loss', this model has {self.loss!r}")
+    def _check_probabilities(self) -> None:
+        if make_loss(self.loss).name != "log_loss":
+            raise AttributeError(
+                f"this {type(self).__name__} has no probabilities (predict_proba, "
+                f"predict_log_proba): only loss='log_loss' has, and its loss is {self.loss!r}; "
+                "decision_function is there with every loss"
+            )
 
-    @available_if(_has_probabilities)
+    @only_if(_check_probabilities)
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """The probability of each class, (n, classes); for ``loss="log_loss"`` only."""
         values = self._evaluate(X)
@@ -257,7 +282,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         values = np.exp(values - values.max(axis=1, keepdims=True))
         return values / values.sum(axis=1, keepdims=True)
 
-    @available_if(_has_probabilities)
+    @only_if(_check_probabilities)
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """The logarithm of :meth:`predict_proba`."""
         with np.errstate(divide="ignore"):
@@ -305,8 +330,13 @@ def _lay_out(
     return laid_out
 
 
-def _arrivals(labels: Any, known: NDArray[Any], fixed: bool) -> list[tuple[int, Any]]:
-    """Labels not known yet, with the row where each first appears, in that order."""
+def _arrivals(
+    labels: Any, known: NDArray[Any], fixed: bool, name: str = "y"
+) -> list[tuple[int, Any]]:
+    """Labels not known yet, with the row where each first appears, in that order.
+
+    An error where the known ones are ``fixed``, or of another kind; ``name`` is what it names.
+    """
     if len(known) and known.dtype == labels.dtype and known.dtype.kind in "iubU":
         places = np.minimum(known.searchsorted(labels), len(known) - 1)
         if (known[places] == labels).all():
@@ -314,20 +344,23 @@ def _arrivals(labels: Any, known: NDArray[Any], fixed: bool) -> list[tuple[int, 
     kinds = known.dtype.kind + labels.dtype.kind
     if len(known) and kinds.count("U") == 1:
         raise ValueError(
-            f"y holds labels of type {labels.dtype}, but the classes so far are of type "
+            f"{name} holds labels of type {labels.dtype}, but the classes so far are of type "
             f"{known.dtype}"
         )
     if len(known) and np.result_type(known, labels).kind == "f":
         for array in (known, labels):
             if array.dtype.kind in "iu" and np.abs(array.astype(np.float64)).max() > 2.0**53:
-                raise ValueError("labels this large cannot be told apart beside labels of y's type")
+                raise ValueError(
+                    f"labels this large cannot be told apart beside labels of {name}'s type"
+                )
     found, first = np.unique(labels, return_index=True)
     unknown = ~np.isin(found, known)
     if fixed and unknown.any():
         row = int(first[unknown].min())
         raise ValueError(
-            f"y contains the label {labels[row].item()!r} at row {row}, which is not among the "
-            "classes given; a model whose first partial_fit is not given any accepts new ones"
+            f"{name} contains the label {labels[row].item()!r} at row {row}, which is not among "
+            "the known classes: since classes= was given no others are accepted; a model that is "
+            "never given any accepts new ones"
         )
     return sorted(
         ((int(row), label) for row, label in zip(first[unknown], found[unknown], strict=True)),

@@ -63,8 +63,8 @@ def merge(
         if not model._factored:
             raise ValueError(
                 f"{type(model).__name__} cannot be merged or compressed: its steps need its cells. "
-                "Learn with a larger delta or a smaller max_points; functions alone can be "
-                "merged, KernelExpansion.merge([model.expansion_, ...])"
+                "Learn with a larger delta or a smaller max_points; functions alone can be: "
+                "KernelExpansion.merge([model.expansion_, ...]), model.expansion_.compress(...)"
             )
         if type(model) is not type(first) or model._columns // model._outputs != (
             first._columns // first._outputs

@@ -167,7 +167,7 @@ def _approximation(model: Any) -> tuple[str, str]:
     forced = model.n_forced_
     if _has_cells(model):
         beyond = f", {_samples(forced)} outside all cells included" if forced else ""
-        wide = f", {model.delta_:.3g} across (delta)"
+        wide = f" (delta {model.delta_:.3g})"
         return "Error of the approximation", (
             f"A sample counts for the core point of the cell that it lies in{wide}. This is the "
             "distance between each step and the same step at the sample itself, in the norm of the "
