@@ -10,13 +10,14 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kernelstream import storage
 from kernelstream._version import __version__
 from kernelstream.limits import LARGEST_ENTRY
 from kernelstream.models._base import as_before_on_error
-from kernelstream.models._classifier import KernelClassifier, only_if
+from kernelstream.models._classifier import KernelClassifier
 from kernelstream.models._files import Saved, embed, rebuild
 from kernelstream.models._regressor import KernelRegressor
 from kernelstream.models.in_units import InUnits
@@ -284,12 +285,12 @@ class StreamModel(Saved):
             return self.model.classes_[:0] if self.task == "classification" else np.empty(0)
         return self.estimator.predict(X)  # type: ignore[no-any-return]
 
-    @only_if(lambda self: self.model.decision_function)
+    @available_if(lambda self: hasattr(self.model, "decision_function"))
     def decision_function(self, batch: Batch) -> NDArray[np.float64]:
         """The estimator's ``decision_function``."""
         return self.model.decision_function(self._features(batch))  # type: ignore[no-any-return]
 
-    @only_if(lambda self: self.model.predict_proba)
+    @available_if(lambda self: hasattr(self.model, "predict_proba"))
     def predict_proba(self, batch: Batch) -> NDArray[np.float64]:
         """The probability of each of ``classes_``, where the estimator has it."""
         return self.model.predict_proba(self._features(batch))  # type: ignore[no-any-return]

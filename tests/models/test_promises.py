@@ -301,7 +301,7 @@ def assert_within_contract(model):
     order, batch = model._state.extent, model.batch_size
     if type(model) in AVM:
         capacity = max(17, 2 * order + 1)
-        row, held = p + columns + 4, 200 if model.delta_ is None else 1
+        row, held = p + columns + 4, 201 if model._deciding else 1
     else:
         capacity = 4 * max(16 + batch, order + batch)
         row, held = p + columns + 3 + capacity, batch

@@ -142,7 +142,7 @@ def load_taught(path: Path) -> StreamModel:
 def _load_free_points(path: Path) -> StreamModel:
     """A model whose points can be replaced by others."""
     learned = load_taught(path)
-    if hasattr(learned.model, "delta_"):
+    if learned.model.has_cells:
         raise UserError(
             f"{path} is an AVM, whose steps need its cells: it cannot be compressed or merged",
             "learn with a larger --delta or a smaller --max-points; in Python the function alone "

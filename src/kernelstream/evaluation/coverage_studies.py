@@ -15,9 +15,9 @@ from sklearn.base import clone, is_classifier
 
 from kernelstream.compression.coverage import (
     FIRST_SAMPLES,
-    SMALLEST_SHARE,
     Coverage,
     distance_statistics,
+    suggested_delta,
 )
 from kernelstream.errors import CapWarning
 from kernelstream.evaluation.plots import PALETTE, VALUE_COLORS, _clean_axes, _import_pyplot
@@ -197,11 +197,11 @@ def candidate_deltas(X: ArrayLike, n: int = 9) -> Floats:
     distances are those of the first 200 samples.
     """
     rows = as_finite_rows(X)
-    mean, deviation = distance_statistics(slice_rows(rows, 0, min(FIRST_SAMPLES, count_rows(rows))))
+    first = slice_rows(rows, 0, min(FIRST_SAMPLES, count_rows(rows)))
+    mean, deviation = distance_statistics(first)
     if not mean > 0.0:
         raise ValueError("the first samples are all alike: give deltas")
-    low = max(mean - deviation, SMALLEST_SHARE * mean)
-    return np.linspace(low, 2.0 * (mean + deviation), n)
+    return np.linspace(suggested_delta(first), 2.0 * (mean + deviation), n)
 
 
 def _run(

@@ -4,40 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from functools import update_wrapper
-from types import MethodType
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 
 from kernelstream.core.kernel import Rows
 from kernelstream.losses import make_loss
 from kernelstream.models import _validation as check
 from kernelstream.models._base import KernelEstimator, as_before_on_error, learn_epochs
 from kernelstream.rows import count_rows, slice_rows
-
-
-class only_if:  # noqa: N801
-    """A method that is there only if ``check(self)`` raises no AttributeError.
-
-    ``sklearn.utils.metaestimators.available_if`` that says why: the error is that of the check.
-    """
-
-    def __init__(self, check: Callable[[Any], Any]) -> None:
-        self._check = check
-
-    def __call__(self, method: Callable[..., Any]) -> Self:
-        self._method = method
-        update_wrapper(self, method)
-        return self
-
-    def __get__(self, owner: Any, kind: type[Any] | None = None) -> Any:
-        if owner is None:
-            return self._method
-        self._check(owner)
-        return MethodType(self._method, owner)
 
 
 class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
@@ -263,15 +241,15 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
             return classes[(values[:, 0] > 0.0).astype(int)]
         return classes[np.argmax(values, axis=1)]
 
-    def _check_probabilities(self) -> None:
-        if make_loss(self.loss).name != "log_loss":
-            raise AttributeError(
-                f"this {type(self).__name__} has no probabilities (predict_proba, "
-                f"predict_log_proba): only loss='log_loss' has, and its loss is {self.loss!r}; "
-                "decision_function is there with every loss"
-            )
+    def _has_probabilities(self) -> bool:
+        if make_loss(self.loss).name == "log_loss":
+            return True
+        raise AttributeError(
+            f"probabilities need loss='log_loss', this model has {self.loss!r}; decision_function "
+            "is there with every loss"
+        )
 
-    @only_if(_check_probabilities)
+    @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """The probability of each class, (n, classes); for ``loss="log_loss"`` only."""
         values = self._evaluate(X)
@@ -282,7 +260,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         values = np.exp(values - values.max(axis=1, keepdims=True))
         return values / values.sum(axis=1, keepdims=True)
 
-    @only_if(_check_probabilities)
+    @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """The logarithm of :meth:`predict_proba`."""
         with np.errstate(divide="ignore"):
