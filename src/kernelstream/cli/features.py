@@ -20,7 +20,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text as Words
-from scipy.sparse import csr_array, issparse, vstack
+from scipy.sparse import csr_array
 from sklearn.base import clone
 
 from kernelstream._version import __version__
@@ -36,6 +36,7 @@ from kernelstream.cli.running import (
     StopWaitingError,
     check_given,
     given_kinds,
+    join,
     mostly_numbers,
     resident_bytes,
 )
@@ -344,7 +345,7 @@ class _Run:
         while (batch := self._next(stop)) is not None:
             rows = self._admit(batch)
             if waiting is not None:
-                rows = tuple(map(_join, waiting, rows))
+                rows = tuple(map(join, waiting, rows))
             count = len(rows[1])
             whole = count - count % self._block
             if whole:
@@ -426,12 +427,6 @@ class _Run:
 
 def _value(value: Any) -> Any:
     return value_of(value) if isinstance(value, str) else value
-
-
-def _join(upper: Any, lower: Any) -> Any:
-    if issparse(upper):
-        return vstack([upper, lower], format="csr")
-    return np.concatenate([upper, lower])
 
 
 def _cut(rows: tuple[Any, ...], first: int, end: int) -> tuple[Any, ...]:

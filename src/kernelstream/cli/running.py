@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array, issparse, vstack
 from sklearn.base import clone, is_classifier
 
 from kernelstream import storage
@@ -280,7 +280,10 @@ class Run:
                 self.score.update(X[part], y[part])
                 self._compare(X[part], y[part])
                 shown()
-            self.sample = X[-SAMPLE_ROWS:], y[-SAMPLE_ROWS:]
+            rows = X, y
+            if self.sample is not None and len(y) < SAMPLE_ROWS:
+                rows = tuple(map(join, self.sample, rows))
+            self.sample = tuple(part[-SAMPLE_ROWS:] for part in rows)
 
     def _compare(self, X: Any, y: Any) -> None:
         """The risk-neutral model learns the same; if it cannot, the run goes on without it."""
@@ -345,6 +348,13 @@ def _open(
             source.close()
             raise
     return source
+
+
+def join(upper: Any, lower: Any) -> Any:
+    """Prepared rows, or their targets, one below the other."""
+    if issparse(upper):
+        return vstack([upper, lower], format="csr")
+    return np.concatenate([upper, lower])
 
 
 def task_of(batch: Batch, target: str, file: str) -> str:
