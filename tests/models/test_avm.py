@@ -197,6 +197,48 @@ def test_few_bytes_hold_fewer_samples(estimator_class):
         estimator_class(max_bytes=least - 1).partial_fit(X, y)
 
 
+@pytest.mark.filterwarnings("ignore::kernelstream.CapWarning")
+def test_few_bytes_and_classes_that_come_later():
+    """However the stream is cut; and the number that an error names is enough."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(300, 5))
+    late = np.concatenate([random.integers(0, 2, 280), np.arange(20)])
+    early = random.integers(0, 20, 300)
+    for y in (late, early):
+        with pytest.raises(ValueError, match="it must be") as error:
+            AVMClassifier(max_bytes=1000, random_state=0).partial_fit(X, y)
+        least = int(re.search("must be ([0-9]+) at least", str(error.value))[1])
+        models = []
+        for size in (300, 100, 7, 1):
+            model = AVMClassifier(max_bytes=least, random_state=0)
+            for first in range(0, 300, size):
+                part = slice(first, first + size)
+                model.partial_fit(X[part], y[part])
+                model.partial_fit(X[:1], y[part][:1], sample_weight=[0.0])
+                assert model.nbytes_ <= least
+            models.append(model)
+        assert len({model.fingerprint() for model in models}) == 1
+
+
+@both
+def test_flush_refuses_what_every_call_refuses(estimator_class):
+    X, y = stream(estimator_class, n=50)
+    for change in ({"alpha": -1.0}, {"max_bytes": 100}, {"coverage": "hyperrectangle"}):
+        model = estimator_class(random_state=0).partial_fit(X, y)
+        before = model.fingerprint()
+        with pytest.raises(ValueError, match=r"must be|cannot change"):
+            model.set_params(**change).flush()
+        model.set_params(**{name: estimator_class().get_params()[name] for name in change})
+        assert model.fingerprint() == before
+        assert model.partial_fit(X, y).flush().n_seen_ == 100
+
+
+@both
+def test_epochs_of_few_samples_do_not_decide_delta(estimator_class):
+    X, y = stream(estimator_class, n=30)
+    assert estimator_class().fit(X, y).delta_ == pytest.approx(_suggested(X))
+
+
 # Caps
 
 

@@ -747,3 +747,22 @@ def test_masked_arrays_and_dates_are_refused():
     ):
         with pytest.raises(ValueError, match=r"masked|dates"):
             POLKRegressor().partial_fit(bad, target)
+
+
+@pytest.mark.parametrize("estimator_class", [POLKRegressor, AVMRegressor])
+def test_samples_left_out_do_not_change_a_bit_of_what_is_said(estimator_class):
+    """In any chunking: what is said of the others comes from the compiled pass throughout."""
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(300, 5)), random.normal(size=300)
+    weights = (random.random(300) < 0.8).astype(float)
+    said = []
+    for size in (300, 41, 1):
+        model = estimator_class(random_state=0)
+        said.append(np.concatenate([
+            model.predict_then_learn(X[i : i + size], y[i : i + size], weights[i : i + size])
+            for i in range(0, 300, size)
+        ]))  # fmt: skip
+    assert np.array_equal(said[0], said[1])
+    # A sample that is left out and comes alone is evaluated alone, which may round otherwise.
+    assert np.array_equal(said[0][weights > 0], said[2][weights > 0])
+    assert said[0] == pytest.approx(said[2], rel=1e-12, abs=1e-12)

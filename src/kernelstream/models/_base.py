@@ -7,6 +7,7 @@ unfinished batch and the memory are here.
 from __future__ import annotations
 
 import copy
+import itertools
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -203,7 +204,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
         columns = outputs * self._parts
         limit = np.iinfo(np.int32).max if self.max_points is None else self.max_points + batch
         if self.max_bytes is not None:
-            waiting = self._held_back(features)
+            waiting = self._held_back(features, columns)
             fits = largest_capacity(self.max_bytes - waiting, features, columns, self._factored)
             if fits < batch + 1:
                 least = state_bytes(batch + 1, features, columns, self._factored) + waiting
@@ -215,8 +216,8 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
             limit = min(limit, fits)
         return int(limit)
 
-    def _held_back(self, features: int) -> int:
-        """Bytes that samples may need beside the state."""
+    def _held_back(self, features: int, columns: int) -> int:
+        """Bytes that samples may need beside a state with so many columns of weights."""
         return (self.batch_size - 1) * sample_bytes(features) + 8
 
     def _note_new_outputs(self, halved: bool) -> None:
@@ -257,19 +258,26 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
         """Learn, and return what the model said of each sample just before: (n, outputs)."""
         self._flush_whole()
         out = np.zeros((len(targets), self._outputs))
-        if self.batch_size == 1 and (weights is None or (weights != 0.0).all()):
-            self._foretold = out
-            try:
-                self._learn(rows, targets, weights)
-            finally:
-                self._foretold = None
+        weights = np.ones(len(targets)) if weights is None else weights
+        if self.batch_size == 1:  # the compiled pass says it, but not of samples left out
+            edges = [0, *(np.flatnonzero(np.diff(weights != 0.0)) + 1), len(targets)]
+            for first, end in itertools.pairwise(edges):
+                part = slice_rows(rows, first, end)
+                if first < end and weights[first] == 0.0:
+                    out[first:end] = self._values(part)
+                    continue
+                self._foretold = out[first:end]
+                try:
+                    self._learn(part, targets[first:end], weights[first:end])
+                finally:
+                    self._foretold = None
             return out
         first = 0
         while first < len(targets):  # up to the end of the batch, all with the same model
-            end = min(first + max(1, self.batch_size - self.n_waiting_), len(targets))
+            end = min(first + self.batch_size - self.n_waiting_, len(targets))
             part = slice_rows(rows, first, end)
             out[first:end] = self._values(part)
-            self._learn(part, targets[first:end], None if weights is None else weights[first:end])
+            self._learn(part, targets[first:end], weights[first:end])
             first = end
         return out
 
@@ -293,6 +301,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
         """Learn from the samples of an unfinished batch now, as a smaller batch."""
         pending = getattr(self, "_pending", None)
         if pending is not None:
+            self._check_parameters()
             seen = self.n_seen_
             self._pending = None
             self._forget_plan()
@@ -521,4 +530,6 @@ def learn_epochs(model: Any, rows: Rows, targets: NDArray[np.float64], weights: 
             chosen = order[first : first + _FIT_BLOCK]
             part = None if weights is None else weights[chosen]
             model._learn(take_rows(rows, chosen), targets[chosen], part)
+        if model.has_cells:  # samples decide their size, not their repetitions
+            model.flush()
     model.flush()

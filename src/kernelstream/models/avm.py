@@ -25,7 +25,7 @@ from kernelstream.core.state import SMALLEST_CAPACITY, resize, state_bytes
 from kernelstream.errors import CapWarning, callers_level
 from kernelstream.kernels import KERNEL_NAMES, Kernel, first_gamma, make_kernel
 from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, Loss, make_loss
-from kernelstream.models._base import KernelEstimator, sample_bytes
+from kernelstream.models._base import KernelEstimator, as_before_on_error, sample_bytes
 from kernelstream.models._classifier import KernelClassifier
 from kernelstream.models._regressor import KernelRegressor
 from kernelstream.rows import slice_rows, take_rows
@@ -198,14 +198,13 @@ class _AVM(KernelEstimator):
         self._warned = False
         self._deciding = self.delta == "auto" and not built
         self.delta_ = 1.0 if self.delta == "auto" else float(self.delta)
-        if self._deciding and self.max_bytes is not None:
-            state = state_bytes(2, features, self._columns, self._factored) + 8
-            least = 2 * max(2 * sample_bytes(features), state)
-            if self.max_bytes < least:
-                raise ValueError(
-                    f"max_bytes={self.max_bytes} does not hold the samples that decide "
-                    f"delta='auto' beside the model: give delta, or allow {least} bytes"
-                )
+        if self._deciding and self._deciding_samples(features, self._columns) < 2:
+            two = 2 * sample_bytes(features)
+            least = max(2 * two, two + self._least_bytes(features, self._columns))
+            raise ValueError(
+                f"max_bytes={self.max_bytes} does not hold the samples that decide delta='auto' "
+                f"beside the model: give delta, or allow {least} bytes"
+            )
         super()._start(X, rows)
         if built:
             self._begin_with(self.coverage)
@@ -256,17 +255,33 @@ class _AVM(KernelEstimator):
 
     # ---- the samples that decide delta ------------------------------------------------
 
-    def _deciding_samples(self, features: int) -> int:
-        """How many samples decide delta; together they take half of ``max_bytes`` at most."""
+    def _deciding_samples(self, features: int, columns: int) -> int:
+        """How many samples decide delta: half of ``max_bytes``, and what the model leaves."""
         if self.max_bytes is None:
             return FIRST_SAMPLES
-        return int(min(FIRST_SAMPLES, self.max_bytes // 2 // sample_bytes(features)))
+        left = max(0, self.max_bytes - self._least_bytes(features, columns))
+        return int(min(FIRST_SAMPLES, min(self.max_bytes // 2, left) // sample_bytes(features)))
 
-    def _held_back(self, features: int) -> int:
-        held = self._deciding_samples(features) if self._deciding else 0
-        return super()._held_back(features) + held * sample_bytes(features)
+    def _least_bytes(self, features: int, columns: int) -> int:
+        """Of a model that holds one point."""
+        return state_bytes(2, features, columns, self._factored) + 8
+
+    def _held_back(self, features: int, columns: int) -> int:
+        held = self._deciding_samples(features, columns) if self._deciding else 0
+        return super()._held_back(features, columns) + held * sample_bytes(features)
+
+    @property
+    def _samples_held(self) -> int:
+        return 0 if self._pending is None else len(self._pending[1])
+
+    @property
+    def _enough(self) -> int:
+        """How many samples decide delta for good."""
+        return self._deciding_samples(self._state.points.shape[0], self._columns)
 
     def _learn(self, rows: Rows, targets: NDArray[np.float64], weights: Any) -> None:
+        if self._samples_held >= max(1, self._enough):  # new classes or a lower cap: less room
+            self._decide(last=True)
         if not self._deciding:
             super()._learn(rows, targets, weights)
             return
@@ -290,8 +305,7 @@ class _AVM(KernelEstimator):
         """How many more samples decide delta, or decide it for the time being."""
         if not self._deciding:
             return np.iinfo(np.int64).max
-        held = 0 if self._pending is None else len(self._pending[1])
-        enough = self._deciding_samples(self._state.points.shape[0])
+        held, enough = self._samples_held, self._enough
         if self._provisional:
             enough = min(enough, max(2, 1 << held.bit_length()))
         return max(1, enough - held)
@@ -316,11 +330,12 @@ class _AVM(KernelEstimator):
         assert self._pending is not None
         rows, targets, weights = self._pending
         features, random = self._state.points.shape[0], int(self._state.status[0]["random"])
-        if last or len(targets) >= self._deciding_samples(features):
-            self._pending, self._deciding = None, False
-        self.delta_ = suggested_delta(rows)
-        capacity = min(SMALLEST_CAPACITY, self._capacity_limit(features))
-        self._state = self._allocate(features, capacity, random)
+        with as_before_on_error(self):
+            if last or len(targets) >= self._enough:
+                self._pending, self._deciding = None, False
+            self.delta_ = suggested_delta(rows)
+            capacity = min(SMALLEST_CAPACITY, self._capacity_limit(features))
+            self._state = self._allocate(features, capacity, random)
         self._forget_plan()
         self._foretold = None  # these samples were predicted before
         self._run(rows, targets, weights)
@@ -330,7 +345,8 @@ class _AVM(KernelEstimator):
 
     def flush(self) -> Self:
         """Let the samples so far decide ``delta="auto"``; nothing else waits."""
-        if self._deciding and getattr(self, "_pending", None) is not None:
+        if self._samples_held:
+            self._check_parameters()
             self._decide(last=True)
         return self
 
