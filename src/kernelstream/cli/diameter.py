@@ -18,7 +18,6 @@ from sklearn.base import is_classifier
 from kernelstream.cli import options
 from kernelstream.cli.errors import UserError, checked
 from kernelstream.cli.methods import make_estimator, method_options
-from kernelstream.cli.options import ROWS
 from kernelstream.cli.rows import OnBad, open_rows, warn_of_bad_rows
 from kernelstream.cli.running import check_given, given_kinds, task_of
 from kernelstream.evaluation import diameter_curve
@@ -45,13 +44,8 @@ def diameter(
     ] = None,
     rows: Annotated[int, typer.Option(help="How many of the first rows to try.", min=2)] = 20_000,
     out: Annotated[Optional[Path], typer.Option(help="Where to save the picture.")] = None,
-    drop: Annotated[
-        Optional[list[str]], typer.Option(help=options.DROP, rich_help_panel=ROWS)
-    ] = None,
-    column: Annotated[
-        Optional[list[str]],
-        typer.Option(help=options.COLUMN, rich_help_panel=ROWS, metavar="NAME=KIND"),
-    ] = None,
+    drop: options.Drop = None,
+    column: options.Kinds = None,
     on_bad: OnBad = "raise",
     buckets: options.Buckets = 256,
     standardise: options.Standardise = True,

@@ -170,13 +170,8 @@ def features(
         Optional[str],
         typer.Option(help="A column that is no input, but kept.", rich_help_panel=ROWS),
     ] = None,
-    drop: Annotated[
-        Optional[list[str]], typer.Option(help=options.DROP, rich_help_panel=ROWS)
-    ] = None,
-    column: Annotated[
-        Optional[list[str]],
-        typer.Option(help=options.COLUMN, rich_help_panel=ROWS, metavar="NAME=KIND"),
-    ] = None,
+    drop: options.Drop = None,
+    column: options.Kinds = None,
     on_bad: OnBad = "raise",
     warm_up: Annotated[
         int,

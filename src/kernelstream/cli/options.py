@@ -32,6 +32,10 @@ Report = Annotated[
     Optional[Path],
     typer.Option(help="Where to write the report, one HTML file.", rich_help_panel=RUN),
 ]
+Drop = Annotated[Optional[list[str]], typer.Option(help=DROP, rich_help_panel=ROWS)]
+Kinds = Annotated[
+    Optional[list[str]], typer.Option(help=COLUMN, rich_help_panel=ROWS, metavar="NAME=KIND")
+]
 Buckets = Annotated[
     int, typer.Option(min=1, help="Hashed inputs for text columns.", rich_help_panel=ROWS)
 ]

@@ -2,6 +2,7 @@
 
 from kernelstream.core.feature_basis import FLOOR, inverse_factor, trace_of
 from kernelstream.core.jit import inner
+from kernelstream.core.kernel import copy_sample
 
 GREEDY, EXACT, RECENCY, FIFO = range(4)
 
@@ -16,14 +17,7 @@ def store(state, rows, i, square, absolute, values, own):
     """Put sample ``i`` behind the stored ones, with a row of zeros in A~."""
     status = state.status[0]
     n = status.order
-    if rows.sparse:
-        for f in range(state.points.shape[0]):
-            state.points[f, n] = 0.0
-        for position in range(rows.indptr[i], rows.indptr[i + 1]):
-            state.points[rows.indices[position], n] = rows.data[position]
-    else:
-        for f in range(state.points.shape[0]):
-            state.points[f, n] = rows.dense[i, f]
+    copy_sample(rows, i, state.points, n)
     state.square_norms[n] = square
     state.absolute_norms[n] = absolute
     if state.gram.shape[0] > 0:

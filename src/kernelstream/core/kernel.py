@@ -196,6 +196,19 @@ def row_norms(rows, i):
 
 
 @inner
+def copy_sample(rows, i, points, place):
+    """``points[:, place]`` = sample ``i``."""
+    if rows.sparse:
+        for q in range(points.shape[0]):
+            points[q, place] = 0.0
+        for q in range(rows.indptr[i], rows.indptr[i + 1]):
+            points[rows.indices[q], place] = rows.data[q]
+    else:
+        for q in range(points.shape[0]):
+            points[q, place] = rows.dense[i, q]
+
+
+@inner
 def row_l1(rows, i, points, absolute_norms, n, work):
     """``work[L1, :n]`` = l1 distances of sample ``i`` to the first ``n`` points."""
     if rows.sparse:  # |d|_1, corrected where x is not zero

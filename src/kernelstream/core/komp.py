@@ -19,7 +19,7 @@ from kernelstream.core.gram import (
     reflect_block_away,
 )
 from kernelstream.core.jit import allocating, compiled, inline, inner, lean
-from kernelstream.core.kernel import Rows, kernel_rows, self_value
+from kernelstream.core.kernel import Rows, copy_sample, kernel_rows, self_value
 from kernelstream.core.splitmix import uniform
 
 GREEDY, RANDOM = range(2)
@@ -350,15 +350,8 @@ def stored_place(state, rows, i, square):
 
 @inner
 def store(state, n, rows, i, square, absolute, self_kernel):
-    """Copy sample i into column n of the points."""
-    if rows.sparse:
-        for q in range(state.points.shape[0]):
-            state.points[q, n] = 0.0
-        for q in range(rows.indptr[i], rows.indptr[i + 1]):
-            state.points[rows.indices[q], n] = rows.data[q]
-    else:
-        for q in range(state.points.shape[0]):
-            state.points[q, n] = rows.dense[i, q]
+    """Sample i becomes point n."""
+    copy_sample(rows, i, state.points, n)
     state.square_norms[n] = square
     state.absolute_norms[n] = absolute
     state.self_kernels[n] = self_kernel
