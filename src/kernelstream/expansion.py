@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernelstream import storage
 from kernelstream.compression import komp
+from kernelstream.core.blas import BLAS_FROM
+from kernelstream.core.threads import one_thread
 from kernelstream.kernels import Kernel, kernel_from_config, kernel_matrix
 from kernelstream.rows import as_finite_rows, count_rows
 
@@ -261,12 +263,13 @@ def expand(
     samples = count_rows(rows)
     out = np.empty((samples, *weights.shape[1:]))
     block = max(1, _BLOCK // max(n, 1))
-    for first in range(0, samples, block):
-        end = min(first + block, samples)
-        if rows.sparse:
-            part = rows._replace(indptr=rows.indptr[first : end + 1])
-        else:
-            part = rows._replace(dense=rows.dense[first:end])
-        values = kernel_matrix(kernel, part, points, square_norms, absolute_norms, n)
-        out[first:end] = values @ weights
+    with one_thread(samples * n * (len(points) + out[:1].size) >= BLAS_FROM):
+        for first in range(0, samples, block):
+            end = min(first + block, samples)
+            if rows.sparse:
+                part = rows._replace(indptr=rows.indptr[first : end + 1])
+            else:
+                part = rows._replace(dense=rows.dense[first:end])
+            values = kernel_matrix(kernel, part, points, square_norms, absolute_norms, n)
+            out[first:end] = values @ weights
     return out

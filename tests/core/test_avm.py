@@ -104,7 +104,7 @@ def learn(
 
 def true_weights(state, outputs):
     """Of the last iterate, and of the average."""
-    status, weights = state.status[0], state.weights[: state.order]
+    status, weights = state.status[0], state.weights[:, : state.order].T
     last = weights[:, :outputs]
     if weights.shape[1] == outputs:
         return last * status["scale"], np.zeros_like(last)

@@ -120,7 +120,7 @@ def compare(X, labels, risk_options, sparse=False, weights=None, **options):
 def past_distance(state, outputs, points, weights):
     """How far the function that the state holds as its past is from another one."""
     n = state.extent
-    return distance(state.points[:, :n].T, state.weights[:n, -outputs:], points, weights)
+    return distance(state.points[:, :n].T, state.weights[-outputs:, :n].T, points, weights)
 
 
 def expansion(points, weights):
@@ -130,7 +130,7 @@ def expansion(points, weights):
 
 def past_of(state, outputs):
     n = state.extent
-    return expansion(state.points[:, :n].T, state.weights[:n, -outputs:])
+    return expansion(state.points[:, :n].T, state.weights[-outputs:, :n].T)
 
 
 def present_of(state, outputs):

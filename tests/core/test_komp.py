@@ -66,7 +66,7 @@ def rows_as_set(X):
 def weights_at(state, Z, outputs):
     """True weights in the order of the points Z, zero where a point is not stored."""
     stored = dict(zip(map(tuple, points_of(state)), weights_of(state, outputs), strict=True))
-    return np.array([stored.get(tuple(z), np.zeros(state.weights.shape[1])) for z in Z])
+    return np.array([stored.get(tuple(z), np.zeros(len(state.weights))) for z in Z])
 
 
 def pruned_like_the_twin(state, Z, weights, outputs, budget, most):
@@ -205,11 +205,11 @@ def test_a_point_that_comes_back_is_merged_exactly(outputs, sparse):
     Z, weights = problem(10, 2)
     Z[4] = [0.0, 1.5]
     state = prepared(Z, weights, outputs, 0.5)
-    expected = state.weights[:10].copy()
+    expected = state.weights[:, :10].T.copy()
     expected[(points_of(state) == Z[4]).all(axis=1)] += [0.3, -0.2]
     take_in(state, Z[4], np.array([0.3, -0.2]), outputs, 0.0, sparse)
     assert state.order == 10
-    assert np.array_equal(state.weights[:10], expected)
+    assert np.array_equal(state.weights[:, :10].T, expected)
     assert state.status[0]["dependent"] == 1
 
 

@@ -25,7 +25,7 @@ LINEAR = program((kernel.LINEAR,))
 
 def finite(state):
     n = state.order
-    parts = (state.weights[:n], state.factor[:n, :n], state.diagonal[:n])
+    parts = (state.weights[:, :n], state.factor[:n, :n], state.diagonal[:n])
     return (
         all(np.isfinite(part).all() for part in parts)
         and np.isfinite(state.status[0]["error_spent"])

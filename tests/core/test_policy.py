@@ -147,7 +147,7 @@ def test_any_chunking_gives_the_same_bits():
             state, _, _ = learn(gaussian(0.7), part, state=state)
         n = whole.order
         assert state.order == n
-        assert (state.weights[:n] == whole.weights[:n]).all()
+        assert (state.weights[:, :n] == whole.weights[:, :n]).all()
         assert (state.points[:, :n] == whole.points[:, :n]).all()
 
 
@@ -160,7 +160,7 @@ def test_a_terminal_state_is_worth_nothing(method):
     one, _, _ = learn(gaussian(0.7), data, method=method)
     two, _, _ = learn(gaussian(0.7), other, method=method)
     assert one.order == two.order
-    assert (one.weights[: one.order] == two.weights[: two.order]).all()
+    assert (one.weights[:, : one.order] == two.weights[:, : two.order]).all()
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -148,7 +148,7 @@ def test_averages_equal_the_twin(averaging, horizon, outputs, batch):
         X, labels, batch=batch, outputs=outputs, averaging=averaging, horizon=horizon,
         regularisation=0.2, budget_number=0.1,
     )  # fmt: skip
-    assert state.weights.shape[1] == 2 * outputs
+    assert len(state.weights) == 2 * outputs
     assert np.abs(model.weights - model.averaged).max() > 0.01
 
 
@@ -422,7 +422,7 @@ def test_a_step_that_is_too_large_is_noticed(batch):
     )
     state, reason, _ = learn(gaussian(0.001), X, targets, chosen)
     assert reason == DIVERGED
-    assert np.isfinite(state.weights[: state.order]).all()
+    assert np.isfinite(state.weights[:, : state.order]).all()
 
 
 @pytest.mark.parametrize("batch", [1, 8])

@@ -34,7 +34,7 @@ def live(state):
     n = state.order
     arrays = state._asdict()
     del arrays["status"]
-    arrays["points"] = arrays["points"].T
+    arrays["points"], arrays["weights"] = arrays["points"].T, arrays["weights"].T
     arrays["factor"] = arrays["factor"][:, :n]
     return [array[:n] for array in arrays.values()]
 
@@ -126,10 +126,10 @@ def test_resize_keeps_everything(state, capacity):
 
 def test_resize_adds_and_drops_columns(state):
     wider = resize(state, 25, columns=4)
-    assert np.array_equal(wider.weights[:20, :2], state.weights[:20])
-    assert not wider.weights[:, 2:].any()
+    assert np.array_equal(wider.weights[:2, :20], state.weights[:, :20])
+    assert not wider.weights[2:].any()
     narrower = resize(wider, 25, columns=1)
-    assert np.array_equal(narrower.weights[:20, 0], state.weights[:20, 0])
+    assert np.array_equal(narrower.weights[0, :20], state.weights[0, :20])
 
 
 def test_resize_refuses_to_lose_points(state):

@@ -169,7 +169,7 @@ def points_of(state):
 
 def weights_of(state, outputs):
     """True weights: the averaged columns are held unscaled."""
-    weights = state.weights[: state.order].copy()
+    weights = state.weights[:, : state.order].T.copy()
     weights[:, :outputs] *= state.status[0]["scale"]
     return weights
 

@@ -242,8 +242,8 @@ def test_points_dropped_outside_a_step_make_past_and_present_equal():
     assert model.model_order_ > 20
     model._drop_points(10)
     state = model._state
-    current = state.weights[:10, 0] * state.status[0]["scale"]
-    assert np.array_equal(state.weights[:10, 1], current)
+    current = state.weights[0, :10] * state.status[0]["scale"]
+    assert np.array_equal(state.weights[1, :10], current)
     assert (state.order, state.extent) == (10, 10)
 
 

@@ -13,6 +13,7 @@ from kernelstream.core import coverage as core
 from kernelstream.core.kernel import Rows
 from kernelstream.core.passes import FULL
 from kernelstream.core.state import SMALLEST_CAPACITY, State, allocate, resize
+from kernelstream.core.threads import one_thread
 from kernelstream.kernels import Kernel
 from kernelstream.rows import as_finite_rows, count_rows, plain_matrix, slice_rows
 
@@ -122,6 +123,7 @@ def suggested_delta(rows: Rows) -> float:
     return max(mean - deviation, SMALLEST_SHARE * mean)
 
 
+@one_thread()
 def distance_statistics(rows: Rows) -> tuple[float, float]:
     """Mean and standard deviation of the distances between any two samples; 0, 0 for one."""
     n = count_rows(rows)
@@ -138,10 +140,11 @@ def distance_statistics(rows: Rows) -> tuple[float, float]:
     return float(distances.mean()), float(distances.std())
 
 
+@one_thread()
 def merge_points(state: State, kernel: Kernel, outputs: int, most: int) -> None:
     """Keep the ``most`` heaviest points; the weights of the others go to the nearest of them."""
     n, status = state.order, state.status[0]
-    weights = state.weights[:n]
+    weights = state.weights[:, :n].T
     sizes = np.sqrt((weights[:, :outputs] ** 2).sum(axis=1))
     kept = np.sort(np.argsort(-sizes, kind="stable")[:most])
     dropped = np.setdiff1d(np.arange(n), kept)
@@ -158,7 +161,7 @@ def merge_points(state: State, kernel: Kernel, outputs: int, most: int) -> None:
     for array in (state.square_norms, state.absolute_norms, state.self_kernels):
         array[: len(kept)] = array[kept]
     state.points[:, : len(kept)] = state.points[:, kept]
-    state.weights[: len(kept)] = merged
+    state.weights[:, : len(kept)] = merged.T
     status["cells"] = int((kept < status["cells"]).sum())
     status["order"] = len(kept)
     true = merged[:, :outputs] * status["scale"]

@@ -9,6 +9,7 @@ from scipy.linalg import solve_triangular
 from kernelstream.core import komp as core
 from kernelstream.core.gram import DEPENDENT
 from kernelstream.core.state import State, allocate
+from kernelstream.core.threads import one_thread
 from kernelstream.errors import IllConditionedError
 from kernelstream.kernels import Kernel, kernel_matrix
 from kernelstream.rows import dense_rows
@@ -51,11 +52,12 @@ def compress(
     n = state.order
     return (
         np.ascontiguousarray(state.points[:, :n].T),
-        state.weights[:n].copy(),
+        np.ascontiguousarray(state.weights[:, :n].T),
         float(state.status[0]["error_spent"]),
     )
 
 
+@one_thread()
 def compressed_state(
     kernel: Kernel,
     points: NDArray[np.float64],
@@ -67,7 +69,7 @@ def compressed_state(
     n, columns = weights.shape
     state = allocate(points.shape[1], columns, n + core.BLOCK, seed=0)
     state.points[:, :n] = points.T
-    state.weights[:n] = weights
+    state.weights[:, :n] = weights.T
     state.status[0]["order"] = n
     spent = core.rebuild(state, kernel.program, columns)  # dependent points go here
     state.status[0]["cheapest"] = 0.0
@@ -81,6 +83,7 @@ def residual(state: State, kernel: Kernel) -> float:
     return _column_residual(state, kernel, np.arange(n)) if n else 0.0
 
 
+@one_thread()
 def watch(state: State, kernel: Kernel, outputs: int) -> None:
     """Probe some columns of the residual; rebuild the factor where it has lost digits."""
     status = state.status[0]

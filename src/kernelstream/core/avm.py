@@ -31,6 +31,7 @@ from kernelstream.core.kernel import (
     squares_from_differences,
     squares_from_dots,
 )
+from kernelstream.core.lanes import dot
 from kernelstream.core.loss import FIRST_REGRESSION_LOSS, SQUARED_ERROR, loss_derivative
 from kernelstream.core.passes import (
     DIVERGED,
@@ -75,12 +76,12 @@ class Settings(NamedTuple):
 def _settle(state, outputs):
     """Fold the scale into the weights, and the sum of the iterates into ``u``."""
     status = state.status[0]
-    averaging = state.weights.shape[1] > outputs
-    for j in range(status.order):
-        for c in range(outputs):
+    averaging = state.weights.shape[0] > outputs
+    for c in range(outputs):
+        for j in range(status.order):
             if averaging:
-                state.weights[j, outputs + c] -= status.summed * state.weights[j, c]
-            state.weights[j, c] *= status.scale
+                state.weights[outputs + c, j] -= status.summed * state.weights[c, j]
+            state.weights[c, j] *= status.scale
     status.summed = 0.0
     status.scale = 1.0
 
@@ -89,11 +90,11 @@ def _settle(state, outputs):
 def _close_block(state, outputs):
     """The block being averaged becomes the block before."""
     status = state.status[0]
-    for j in range(status.order):
-        for c in range(outputs):
-            total = status.summed * state.weights[j, c] - state.weights[j, outputs + c]
-            state.weights[j, 2 * outputs + c] = total
-            state.weights[j, outputs + c] = 0.0
+    for c in range(outputs):
+        for j in range(status.order):
+            total = status.summed * state.weights[c, j] - state.weights[outputs + c, j]
+            state.weights[2 * outputs + c, j] = total
+            state.weights[outputs + c, j] = 0.0
     status.before = status.averaged
     status.summed = 0.0
     status.averaged = 0
@@ -132,52 +133,26 @@ def _choose(state, settings, rows, i, square, absolute, work):
 
 
 @inline
-def _evaluate(weights, flat, n, outputs, values, first, f):
-    """``f`` = sum_j values_j weights_j, of the ``outputs`` columns from ``first`` on.
-
-    ``flat`` are the same weights in one dimension: the sum of one output then vectorises.
-    """
-    columns = weights.shape[1]
-    if outputs == 1:
-        total = 0.0
-        if columns == 1:
-            for j in range(n):
-                total += values[0, j] * flat[j]
-        else:
-            for j in range(n):
-                total += values[0, j] * flat[columns * j + first]
-        f[0] = total
-        return
+def _evaluate(weights, n, outputs, values, first, f):
+    """``f`` = sum_j values_j weights_j, of the ``outputs`` rows of weights from ``first`` on."""
     for c in range(outputs):
-        f[c] = 0.0
-    j = 0
-    while j + 3 < n:  # four points at a time: fewer trips through the outputs
-        a, b, c, d = values[0, j], values[0, j + 1], values[0, j + 2], values[0, j + 3]
-        for k in range(outputs):
-            f[k] += (a * weights[j, first + k] + b * weights[j + 1, first + k]) + (
-                c * weights[j + 2, first + k] + d * weights[j + 3, first + k]
-            )
-        j += 4
-    while j < n:
-        for k in range(outputs):
-            f[k] += values[0, j] * weights[j, first + k]
-        j += 1
+        f[c] = dot(values, 0, weights, first + c, 0, n)
 
 
 @inner
-def _average(weights, flat, status, outputs, values, f, out, scratch):
+def _average(weights, status, outputs, values, f, out, scratch):
     """The average of the iterates, from the current function ``f`` at scale 1; or that function."""
-    n, columns = status.order, weights.shape[1]
+    n, columns = status.order, weights.shape[0]
     if columns == outputs:
         for c in range(outputs):
             out[c] = f[c] * status.scale
         return
     count = max(1, status.averaged + status.before)
-    _evaluate(weights, flat, n, outputs, values, outputs, scratch)
+    _evaluate(weights, n, outputs, values, outputs, scratch)
     for c in range(outputs):
         out[c] = (status.summed * f[c] - scratch[c]) / count
     if columns > 2 * outputs:
-        _evaluate(weights, flat, n, outputs, values, 2 * outputs, scratch)
+        _evaluate(weights, n, outputs, values, 2 * outputs, scratch)
         for c in range(outputs):
             out[c] += scratch[c] / count
 
@@ -246,7 +221,6 @@ def single_pass(
     rows = Rows(dense, data, indices, indptr, sparse)
     point = Rows(np.empty((1, points.shape[0])), data[:0], indices[:0], indptr[:0], False)
     record = status[0]
-    flat = weights.reshape(weights.size)
     capacity = diagonal.shape[0]
     work = np.empty((3, capacity))
     values = np.empty((max(1, depth), capacity))
@@ -288,11 +262,11 @@ def single_pass(
         else:
             squares_from_differences(rows, i, points, n, work)
         values_of(program, rows, i, points, absolute_norms, n, work, values)
-        _evaluate(weights, flat, n, outputs, values, zero, f)
+        _evaluate(weights, n, outputs, values, zero, f)
         compared = memory > 0.0 and record.steps % COMPARE_EVERY == 0
         latest = memory > 0.0 and record.tracker < 0.0
         if compared or (predictions.shape[0] > 0 and not latest):
-            _average(weights, flat, record, outputs, values, f, mean, scratch)
+            _average(weights, record, outputs, values, f, mean, scratch)
         for c in range(outputs):
             f[c] *= record.scale
         if predictions.shape[0] > 0:
@@ -325,10 +299,10 @@ def single_pass(
                 enter(rows, i, n, table)
             total = 0.0
             for c in range(outputs):
-                weights[j, c] += new[c] / scale
+                weights[c, j] += new[c] / scale
                 total += new[c] * new[c]
                 if suffix > 0.0:
-                    weights[j, outputs + c] += record.summed * (new[c] / scale)
+                    weights[outputs + c, j] += record.summed * (new[c] / scale)
             if not same:  # |k(x, .) - k(c, .)|^2 = 2 - 2 k(x, c)
                 record.error_spent += np.sqrt(total * max(0.0, 2.0 - 2.0 * values[0, j]))
             if projected:
@@ -342,7 +316,7 @@ def single_pass(
                         program, point, zero, points, square_norms, absolute_norms,
                         square_norms[j], n, work, values,
                     )  # fmt: skip
-                    _evaluate(weights, flat, n, outputs, values, zero, f)
+                    _evaluate(weights, n, outputs, values, zero, f)
                     for c in range(outputs):
                         f[c] *= scale
         if projected:

@@ -10,6 +10,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from kernelstream.core.jit import INTERPRETED, compiled, inner
+from kernelstream.core.lanes import dot, fma
 
 #: Multiply-adds from which a BLAS call pays for itself.
 BLAS_FROM = 16384
@@ -67,14 +68,17 @@ def multiply(left, left_transposed, right, right_transposed, out, m, n, k, alpha
         elif beta != 1.0:
             for j in range(n):
                 row[j] *= beta
-        if right_transposed:
+        if right_transposed and not left_transposed:
+            for j in range(n):
+                row[j] = fma(alpha, dot(left, i, right, j, 0, k), row[j])
+        elif right_transposed:
             for j in range(n):
                 total = 0.0
                 for q in range(k):
-                    total += (left[q, i] if left_transposed else left[i, q]) * right[j, q]
-                row[j] += alpha * total
+                    total = fma(left[q, i], right[j, q], total)
+                row[j] = fma(alpha, total, row[j])
         else:
             for q in range(k):
                 factor = alpha * (left[q, i] if left_transposed else left[i, q])
                 for j in range(n):
-                    row[j] += factor * right[q, j]
+                    row[j] = fma(factor, right[q, j], row[j])

@@ -18,6 +18,7 @@ import numpy as np
 from kernelstream.core.blas import multiply
 from kernelstream.core.jit import allocating, compiled, inner, lean
 from kernelstream.core.kernel import Program, Rows, kernel_rows
+from kernelstream.core.lanes import dot
 from kernelstream.core.loss import loss_derivative, loss_value
 from kernelstream.core.passes import (
     DIVERGED,
@@ -62,28 +63,15 @@ def partner(r, count):
     return other if other < count else r
 
 
-@allocating
-def split(weights, columns):
-    """The columns that compression sees, and those of f_{t-1}."""
-    return weights[:, :columns].copy(), weights[:, columns:].copy()
-
-
-@allocating
-def join(current, past, weights):
-    """Put back what :func:`split` took apart."""
-    weights[:, : current.shape[1]] = current
-    weights[:, current.shape[1] :] = past
-
-
 @compiled
 def evaluate_batch(state, past, program, rows, first, count):
     """Kernel values of the samples, their norms, and the values of f_t and f_{t-1}.
 
-    ``past`` without columns: f_{t-1} is not wanted.
+    ``past`` without rows: f_{t-1} is not wanted.
     """
     status = state.status[0]
     n = status.order
-    columns = state.weights.shape[1]
+    columns = state.weights.shape[0]
     values = np.empty((count, n))
     norms = np.empty((count, 2))
     kernel_rows(
@@ -91,11 +79,11 @@ def evaluate_batch(state, past, program, rows, first, count):
         n, values, norms,
     )  # fmt: skip
     f = np.zeros((count, columns))
-    multiply(values, False, state.weights, False, f, count, columns, n, status.scale, 0.0)
-    outputs = past.shape[1]
+    multiply(values, False, state.weights, True, f, count, columns, n, status.scale, 0.0)
+    outputs = past.shape[0]
     earlier = np.zeros((count, outputs))
     if outputs > 0:
-        multiply(values, False, past, False, earlier, count, outputs, n, 1.0, 0.0)
+        multiply(values, False, past, True, earlier, count, outputs, n, 1.0, 0.0)
         ghosts = status.ghosts
         if ghosts > 0:
             end = n + ghosts
@@ -105,10 +93,10 @@ def evaluate_batch(state, past, program, rows, first, count):
                 state.square_norms[n:end].copy(), state.absolute_norms[n:end].copy(),
                 ghosts, ghost_values, norms,
             )  # fmt: skip
+            ghost_weights = past[:, n:end].copy()
             for r in range(count):
-                for j in range(ghosts):
-                    for c in range(outputs):
-                        earlier[r, c] += ghost_values[r, j] * past[n + j, c]
+                for c in range(outputs):
+                    earlier[r, c] += dot(ghost_values, r, ghost_weights, c, 0, ghosts)
     return values, norms, f, earlier
 
 
@@ -135,7 +123,7 @@ def _carry(state, past, before, norms, n):
     for q in range(before.shape[0]):
         for j in range(kept):
             moved[j] |= state.points[q, j] != before[q, j]
-    old = past[: before.shape[1]].copy()
+    old = past[:, : before.shape[1]].copy()
     gone = np.ones(removed, np.bool_)  # of the places beyond the new end
     ghosts = np.empty(removed, np.int64)
     count = 0
@@ -148,7 +136,7 @@ def _carry(state, past, before, norms, n):
         for i in range(removed):
             if gone[i] and _same_column(state.points, j, before, kept + i):
                 gone[i] = False
-                past[j] = old[kept + i]
+                past[:, j] = old[:, kept + i]
                 break
     for i in range(removed):
         if gone[i] and kept + i < n:
@@ -162,8 +150,8 @@ def _carry(state, past, before, norms, n):
         state.square_norms[place] = norms[0, j]
         state.absolute_norms[place] = norms[1, j]
         state.self_kernels[place] = norms[2, j]
-        state.weights[place] = 0.0
-        past[place] = old[j]
+        state.weights[:, place] = 0.0
+        past[:, place] = old[:, j]
     status.ghosts = count
 
 
@@ -176,14 +164,14 @@ def advance(state, past, settings, program, rows, first, count, values, norms, d
     """
     status = state.status[0]
     n = status.order
-    current = state.weights[:n, : past.shape[1]] * status.scale
+    current = state.weights[: past.shape[0], :n] * status.scale
     active, error = grow(state, settings, program, rows, first, values, norms, direction, count)
     if active < 0:
         return False
-    tracked = past.shape[1] > 0
+    tracked = past.shape[0] > 0
     if tracked:
-        past[:n] = current
-        past[n : n + active] = 0.0
+        past[:, :n] = current
+        past[:, n : n + active] = 0.0
         status.ghosts = 0
     # ``cheapest`` bounds the cost of any removal from below: most steps need no copy.
     held = status.order if tracked else 0
@@ -298,7 +286,8 @@ def pair_pass(
     risk = Risk(kind, weight, order, level, cut, tracking, rate)
     program = Program(codes, numbers, needs_dots, needs_squares, needs_l1, depth)
     rows = Rows(dense, data, indices, indptr, sparse)
-    current, past = split(state_weights, 2 * outputs if averaging > 0.0 else outputs)
+    compressed = 2 * outputs if averaging > 0.0 else outputs
+    current, past = state_weights[:compressed], state_weights[compressed:]  # f_t, f_{t-1}
     state = State(
         points, square_norms, absolute_norms, self_kernels, current, factor, diagonal, status
     )
@@ -332,5 +321,4 @@ def pair_pass(
         record.tracker = tracker
         record.threshold = threshold
         i += count
-    join(current, past, state_weights)
     return spacious(state, batch) if reason == DONE else reason, i

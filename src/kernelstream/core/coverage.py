@@ -122,8 +122,8 @@ def add_point(state, rows, i, square, absolute):
     """Store sample ``i`` as a point without a cell; returns its place."""
     place = state.status[0].order
     store(state, place, rows, i, square, absolute, 1.0)
-    for c in range(state.weights.shape[1]):
-        state.weights[place, c] = 0.0
+    for c in range(state.weights.shape[0]):
+        state.weights[c, place] = 0.0
     state.status[0].order += 1
     return place
 
@@ -137,10 +137,8 @@ def make_core_point(state, j):
             _swap(state.points[q], j, place)
         _swap(state.square_norms, j, place)
         _swap(state.absolute_norms, j, place)
-        for c in range(state.weights.shape[1]):
-            weight = state.weights[j, c]
-            state.weights[j, c] = state.weights[place, c]
-            state.weights[place, c] = weight
+        for c in range(state.weights.shape[0]):
+            _swap(state.weights[c], j, place)
     state.status[0].cells += 1
     return place
 

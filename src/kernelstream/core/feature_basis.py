@@ -7,6 +7,7 @@ import numpy as np
 from kernelstream.core.blas import multiply
 from kernelstream.core.jit import allocating, inner
 from kernelstream.core.kernel import Rows, kernel_rows
+from kernelstream.core.lanes import dot, fma
 
 #: Directions of the subspace weaker than this part of the strongest are numerically none ...
 DEAD = 1e-12
@@ -29,23 +30,18 @@ def inverse_factor(matrix, n, ridge, out):
     """
     least = math.inf
     for j in range(n):
-        total = matrix[j, j] + ridge
-        for k in range(j):
-            total -= out[j, k] * out[j, k]
+        total = matrix[j, j] + ridge - dot(out, j, out, j, 0, j)
         least = min(least, total)
         pivot = math.sqrt(max(total, ridge))
         out[j, j] = pivot
         for i in range(j + 1, n):
-            total = matrix[i, j]
-            for k in range(j):
-                total -= out[i, k] * out[j, k]
-            out[i, j] = total / pivot
+            out[i, j] = (matrix[i, j] - dot(out, i, out, j, 0, j)) / pivot
     for j in range(n):  # the inverse in place, column by column
         out[j, j] = 1.0 / out[j, j]
         for i in range(j + 1, n):
             total = 0.0
             for k in range(j, i):
-                total += out[i, k] * out[k, j]
+                total = fma(out[i, k], out[k, j], total)
             out[i, j] = -total / out[i, i]
     return least
 
@@ -53,19 +49,14 @@ def inverse_factor(matrix, n, ridge, out):
 @inner
 def apply_inverse(triangle, n, b, y, out):
     """``y[:n]`` = triangle b and ``out[:n]`` = triangle' y; returns |y|^2 = b'(..)^-1 b."""
-    square = 0.0
     for i in range(n):
-        total = 0.0
-        for j in range(i + 1):
-            total += triangle[i, j] * b[j]
-        y[i] = total
-        square += total * total
+        y[i] = dot(triangle, i, b, 0, 0, i + 1)
     for j in range(n):
         out[j] = 0.0
     for i in range(n):
         for j in range(i + 1):
-            out[j] += triangle[i, j] * y[i]
-    return square
+            out[j] = fma(triangle[i, j], y[i], out[j])
+    return dot(y, 0, y, 0, 0, n)
 
 
 @inner
@@ -131,10 +122,7 @@ def orthonormalise(state, settings, y):
     rank = status.rank
     for i in range(status.order):
         for j in range(rank - 1, -1, -1):
-            total = 0.0
-            for k in range(j + 1):
-                total += state.root[j, k] * state.factor[i, k]
-            state.factor[i, j] = total
+            state.factor[i, j] = dot(state.root, j, state.factor, i, 0, j + 1)
     for c in range(state.weights.shape[1]):  # the same function: root' v_new = v_old
         for j in range(rank - 1, -1, -1):
             total = state.weights[j, c]
@@ -214,10 +202,8 @@ def refresh(state, settings, K):
                 state.inner[i, j] = state.inner[j, i]
         status.gram_square = 0.0
         for i in range(n):
-            for j in range(n):
-                status.gram_square += K[i, j] * K[i, j]
-            for j in range(rank):
-                noise += K[i, i] * state.factor[i, j] * state.factor[i, j]
+            status.gram_square += dot(K, i, K, i, 0, n)
+            noise += K[i, i] * dot(state.factor, i, state.factor, i, 0, rank)
         noise *= NOISE * n
     values, vectors = np.linalg.eigh(state.inner[:rank, :rank].copy())
     dead = 0

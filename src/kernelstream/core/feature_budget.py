@@ -3,6 +3,7 @@
 from kernelstream.core.feature_basis import FLOOR, inverse_factor, trace_of
 from kernelstream.core.jit import inner
 from kernelstream.core.kernel import copy_sample
+from kernelstream.core.lanes import dot, fma
 
 GREEDY, EXACT, RECENCY, FIFO = range(4)
 
@@ -24,9 +25,8 @@ def store(state, rows, i, square, absolute, values, own):
         for j in range(n):
             state.gram[n, j] = values[0, j]
             state.gram[j, n] = values[0, j]
-            status.gram_square += 2.0 * values[0, j] * values[0, j]
         state.gram[n, n] = own
-        status.gram_square += own * own
+        status.gram_square += 2.0 * dot(values, 0, values, 0, 0, n) + own * own
     for j in range(state.factor.shape[1]):
         state.factor[n, j] = 0.0
     state.recency[n] = 1.0
@@ -44,8 +44,7 @@ def _least(state, settings, spared):
             continue
         cost = 0.0
         if settings.removal != FIFO:
-            for j in range(status.rank):
-                cost += state.factor[i, j] * state.factor[i, j]
+            cost = dot(state.factor, i, state.factor, i, 0, status.rank)
             if settings.removal == RECENCY:  # (26)
                 cost *= state.recency[i] * state.recency[i]
             elif settings.removal == EXACT:
@@ -64,8 +63,7 @@ def _discard(state, i):
     status = state.status[0]
     last = status.order - 1
     square = state.gram[i, i] * state.gram[i, i]
-    for j in range(last + 1):
-        square -= 2.0 * state.gram[i, j] * state.gram[i, j]
+    square -= 2.0 * dot(state.gram, i, state.gram, i, 0, last + 1)
     status.gram_square = max(status.gram_square + square, 0.0)
     for f in range(state.points.shape[0]):
         state.points[f, i] = state.points[f, last]
@@ -105,11 +103,12 @@ def shrink(state, settings, before, cross, spared, trial, a, b):
         for k in range(n):
             value = state.gram[i, k]
             for j in range(rank):
-                b[j] += value * state.factor[k, j]
+                b[j] = fma(value, state.factor[k, j], b[j])
         own = state.gram[i, i]
         for j in range(rank):
             for k in range(rank):
-                trial[j, k] = state.inner[j, k] + own * a[j] * a[k] - a[j] * b[k] - b[j] * a[k]
+                part = fma(own * a[j] - b[j], a[k], state.inner[j, k])
+                trial[j, k] = fma(-a[j], b[k], part)
         attempts += 1
         if not settings.orthonormal or settings.removal == FIFO or attempts > MOST_SPARED:
             break
@@ -126,8 +125,8 @@ def shrink(state, settings, before, cross, spared, trial, a, b):
         for k in range(n):
             value = state.gram[i, k]
             for j in range(rank):
-                b[j] += value * before[k, j]
+                b[j] = fma(value, before[k, j], b[j])
         for j in range(rank):
             for k in range(rank):
-                cross[j, k] -= a[j] * b[k]
+                cross[j, k] = fma(-a[j], b[k], cross[j, k])
     _discard(state, i)

@@ -31,6 +31,7 @@ from kernelstream.core.feature_budget import shrink, store
 from kernelstream.core.feature_state import HISTORY, FeatureSettings, FeatureState
 from kernelstream.core.jit import allocating, compiled, inner
 from kernelstream.core.kernel import STACK, Program, Rows, kernel_row, self_value
+from kernelstream.core.lanes import dot, fma
 from kernelstream.core.loss import FIRST_REGRESSION_LOSS, loss_derivative
 from kernelstream.core.passes import (
     DIVERGED,
@@ -72,16 +73,14 @@ def _project(state, settings, values, own, c, y, q):
     for i in range(status.order):
         value = values[0, i]
         for j in range(rank):
-            c[j] += value * state.factor[i, j]
-    square = 0.0
+            c[j] = fma(value, state.factor[i, j], c[j])
     if settings.orthonormal:  # (11b) with M = I
         for j in range(rank):
             q[j] = c[j] / (1.0 + status.ridge)
-            square += q[j] * q[j]
+        square = dot(q, 0, q, 0, 0, rank)
         return max(own - (1.0 + 2.0 * status.ridge) * square, 0.0), square
     captured = apply_inverse(state.solver, rank, c, y, q)  # (11b)
-    for j in range(rank):
-        square += q[j] * q[j]
+    square = dot(q, 0, q, 0, 0, rank)
     # M q = c - ridge q turns l = k(x, x) - 2 k'A q + q'M q into the following.
     return max(own - captured - status.ridge * square, 0.0), square
 
@@ -198,19 +197,13 @@ def _move(state, settings, values, own, c, q, d, square, product, cross):
         mu, fade = _step(state, settings, square, 1.0, status.seen + 1)
         kept = 1.0 - fade
         for i in range(n - 1):  # (16)
-            along = 0.0
+            along = -mu * dot(state.factor, i, q, 0, 0, rank)
             for j in range(rank):
-                along += state.factor[i, j] * q[j]
-            along *= mu
-            for j in range(rank):
-                state.factor[i, j] = kept * state.factor[i, j] - along * q[j]
+                state.factor[i, j] = fma(along, q[j], kept * state.factor[i, j])
         for j in range(rank):
             state.factor[n - 1, j] = mu * q[j]
         # L_new = kept L + mu (phi - L q) q' gives both products without touching K.
-        error = own
-        for j in range(rank):
-            error -= q[j] * (c[j] + d[j])
-        error = max(error, 0.0)
+        error = max(own - dot(q, 0, c, 0, 0, rank) - dot(q, 0, d, 0, 0, rank), 0.0)
         for i in range(rank):
             for j in range(rank):
                 cross[i, j] = kept * state.inner[i, j] + mu * q[i] * d[j]
@@ -225,12 +218,11 @@ def _move(state, settings, values, own, c, q, d, square, product, cross):
     mu, fade = _step(state, settings, square, norm, status.seen + 1)
     multiply(state.gram, False, state.factor, False, product, n, rank, n - 1, 1.0, 0.0)
     for i in range(n):  # (19)
-        along = -own if i == n - 1 else -values[0, i]
-        for j in range(rank):
-            along += product[i, j] * q[j]
+        along = (own if i == n - 1 else values[0, i]) - dot(product, i, q, 0, 0, rank)
         along *= mu
         for j in range(rank):
-            state.factor[i, j] -= along * q[j] + fade * product[i, j]
+            faded = fma(-fade, product[i, j], state.factor[i, j])
+            state.factor[i, j] = fma(along, q[j], faded)
     multiply(state.factor, True, product, False, cross, rank, rank, n, 1.0, 0.0)
     moved = product[n:]
     multiply(state.gram, False, state.factor, False, moved, n, rank, n, 1.0, 0.0)

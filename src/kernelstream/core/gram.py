@@ -8,9 +8,6 @@ With u = S^T k and a = S u for the kernel values k of a new point x:
     delta = k(x, x) - u.u      squared distance of k(x, .) to the span of the points
     S <- [[S, -a / sqrt(delta)], [0, 1 / sqrt(delta)]]
 Removing point j costs |w_j|^2 / diag_j in squared Hilbert norm, where diag = diag(S S^T).
-
-No loop both stores and sums: whether the compiler then vectorises it, and so the order of the
-sum, would depend on where the arrays happen to lie, and the same stream must give the same bits.
 """
 
 import math
@@ -19,6 +16,7 @@ import numpy as np
 
 from kernelstream.core.blas import multiply
 from kernelstream.core.jit import compiled, lean
+from kernelstream.core.lanes import dot, fma
 
 #: A point is dependent when delta <= DEPENDENT * k(x, x), and the same bound is kept for the
 #: stored points, delta_j = 1 / diag_j. The residual max |S S^T K - I| then stays below about
@@ -37,21 +35,14 @@ def coordinates(factor, values, n, u, a):
     for i in range(0, n - 3, 4):  # four rows at a time: fewer trips through u
         ka, kb, kc, kd = values[0, i], values[0, i + 1], values[0, i + 2], values[0, i + 3]
         for j in range(n):
-            u[j] += (ka * factor[i, j] + kb * factor[i + 1, j]) + (
-                kc * factor[i + 2, j] + kd * factor[i + 3, j]
-            )
+            near = fma(kb, factor[i + 1, j], fma(ka, factor[i, j], u[j]))
+            u[j] = fma(kd, factor[i + 3, j], fma(kc, factor[i + 2, j], near))
     for i in range(n - n % 4, n):
         for j in range(n):
-            u[j] += values[0, i] * factor[i, j]
-    square = 0.0
-    for j in range(n):
-        square += u[j] * u[j]
+            u[j] = fma(values[0, i], factor[i, j], u[j])
     for i in range(n):
-        total = 0.0
-        for j in range(n):
-            total += factor[i, j] * u[j]
-        a[i] = total
-    return square
+        a[i] = dot(factor, i, u, 0, 0, n)
+    return dot(u, 0, u, 0, 0, n)
 
 
 @lean
@@ -60,7 +51,7 @@ def append_point(factor, diagonal, n, a, delta):
     root = 1.0 / math.sqrt(delta)
     for i in range(n):
         factor[i, n] = -a[i] * root
-        diagonal[i] += factor[i, n] * factor[i, n]
+        diagonal[i] = fma(factor[i, n], factor[i, n], diagonal[i])
         factor[n, i] = 0.0
     factor[n, n] = root
     diagonal[n] = root * root
@@ -74,27 +65,18 @@ def reflect_away(factor, diagonal, n, j, v, column):
     -column_i / column_j * w_j. Row j itself is left for the caller to overwrite.
     """
     last = n - 1
-    square = 0.0
     for q in range(n):
         v[q] = factor[j, q]
-    for q in range(n):
-        square += v[q] * v[q]
-    norm = math.sqrt(square)
+    norm = math.sqrt(dot(v, 0, v, 0, 0, n))
     sigma = -norm if v[last] >= 0.0 else norm  # the sign that does not cancel
     v[last] -= sigma
     beta = 1.0 / (norm * abs(v[last]))  # 2 / v.v
     for i in range(n):
-        product = 0.0
-        for q in range(n):
-            product += factor[i, q] * v[q]
-        product *= beta
-        column[i] = factor[i, last] - product * v[last]
+        product = -beta * dot(factor, i, v, 0, 0, n)
+        column[i] = fma(product, v[last], factor[i, last])
         for q in range(last):
-            factor[i, q] -= product * v[q]
-        square = 0.0
-        for q in range(last):
-            square += factor[i, q] * factor[i, q]
-        diagonal[i] = square
+            factor[i, q] = fma(product, v[q], factor[i, q])
+        diagonal[i] = dot(factor, i, factor, i, 0, last)
     column[j] = sigma
 
 
@@ -149,7 +131,7 @@ def append_block(factor, diagonal, n, kernels, gram, self_values, order, z):
             gram[i, accepted] /= root
         for i in range(accepted + 1, q):
             for c in range(accepted + 1, q):
-                gram[i, c] -= gram[i, accepted] * gram[c, accepted]
+                gram[i, c] = fma(-gram[i, accepted], gram[c, accepted], gram[i, c])
         accepted += 1
 
     # The inverse of the triangle L of the accepted points.
@@ -184,19 +166,13 @@ def append_block(factor, diagonal, n, kernels, gram, self_values, order, z):
     # S <- [[S, -a L^-T], [0, L^-T]]
     multiply(sorted_a, True, inverse, True, factor[:, n:], n, accepted, accepted, -1.0, 0.0)
     for i in range(n):
-        total = 0.0
-        for c in range(n, n + accepted):
-            total += factor[i, c] * factor[i, c]
-        diagonal[i] += total
+        diagonal[i] += dot(factor, i, factor, i, n, n + accepted)
     for i in range(accepted):
         for c in range(n):
             factor[n + i, c] = 0.0
-        total = 0.0
         for c in range(accepted):
             factor[n + i, n + c] = inverse[c, i]
-        for c in range(accepted):
-            total += factor[n + i, n + c] * factor[n + i, n + c]
-        diagonal[n + i] = total
+        diagonal[n + i] = dot(factor, n + i, factor, n + i, n, n + accepted)
     return accepted
 
 
@@ -216,32 +192,20 @@ def reflect_block_away(factor, diagonal, n, removed, r, dropped):
     for i in range(r):
         width = n - i
         last = width - 1
-        square = 0.0
         for c in range(width):
             v[i, c] = panel[i, c]
-        for c in range(width):
-            square += v[i, c] * v[i, c]
-        norm = math.sqrt(square)
+        norm = math.sqrt(dot(v, i, v, i, 0, width))
         v[i, last] -= -norm if v[i, last] >= 0.0 else norm
         beta = 1.0 / (norm * abs(v[i, last]))
         for k in range(i + 1, r):
-            product = 0.0
+            product = -beta * dot(panel, k, v, i, 0, width)
             for c in range(width):
-                product += panel[k, c] * v[i, c]
-            product *= beta
-            for c in range(width):
-                panel[k, c] -= product * v[i, c]
+                panel[k, c] = fma(product, v[i, c], panel[k, c])
         # T of the product of reflections: T[:i, i] = -beta T[:i, :i] V[:i] v_i
         for k in range(i):
-            product = 0.0
-            for c in range(width):
-                product += v[k, c] * v[i, c]
-            panel[i, k] = product  # row i of the panel is no longer needed
+            panel[i, k] = dot(v, k, v, i, 0, width)  # row i of the panel is no longer needed
         for k in range(i):
-            total = 0.0
-            for c in range(k, i):
-                total += t[k, c] * panel[i, c]
-            t[k, i] = -beta * total
+            t[k, i] = -beta * dot(t, k, panel, i, k, i)
         t[i, i] = beta
     sv = np.empty((n, r))
     svt = np.empty((n, r))
@@ -249,15 +213,10 @@ def reflect_block_away(factor, diagonal, n, removed, r, dropped):
     multiply(sv, False, t, False, svt, n, r, r, 1.0, 0.0)
     multiply(svt, False, v, False, factor, n, n, r, -1.0, 1.0)
     for i in range(n):
-        total = 0.0
         for c in range(r):
             dropped[i, c] = factor[i, n - 1 - c]
-        for c in range(r):
-            total += dropped[i, c] * dropped[i, c]
-        if total < 0.5 * diagonal[i]:
-            diagonal[i] -= total
+        lost = dot(dropped, i, dropped, i, 0, r)
+        if lost < 0.5 * diagonal[i]:
+            diagonal[i] -= lost
         else:  # the difference would cancel
-            total = 0.0
-            for c in range(n - r):
-                total += factor[i, c] * factor[i, c]
-            diagonal[i] = total
+            diagonal[i] = dot(factor, i, factor, i, 0, n - r)

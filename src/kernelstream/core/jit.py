@@ -9,10 +9,6 @@ from typing import Any
 
 import numba
 
-#: Relaxed arithmetic that lets sums vectorise. Never ``nnan``/``ninf``: with them the
-#: compiler removes the very guards that catch NaN and infinity.
-FASTMATH = {"reassoc", "contract", "arcp", "nsz"}
-
 #: True when ``NUMBA_DISABLE_JIT=1``: the functions below then run as plain Python.
 INTERPRETED = bool(numba.config.DISABLE_JIT)
 
@@ -61,11 +57,14 @@ def _discard_stale_cache() -> None:
 def compiled(function: Callable[..., Any], **options: Any) -> Any:
     """Compile ``function`` to machine code, cached on disk wherever that is possible.
 
+    Never with ``fastmath``: what a caller inlines is optimised once more, and freedom to reorder
+    or fuse would give it other bits than the function alone: see ``core/lanes.py``.
+
     Without a writable package folder and home (a container, a service account) the cache
     goes to a private temporary folder instead of failing at import.
     """
     options = {
-        "cache": True, "nogil": True, "fastmath": FASTMATH, "error_model": "numpy",
+        "cache": True, "nogil": True, "error_model": "numpy",
         "no_cfunc_wrapper": True, "_nrt": True, **options,
     }  # fmt: skip
     try:

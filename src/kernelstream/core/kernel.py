@@ -12,7 +12,9 @@ import numpy as np
 
 from kernelstream.core.blas import multiply
 from kernelstream.core.counts import count_common, make_table, only_sets
+from kernelstream.core.exponential import LARGEST_RATE, LOG2_E, UNDERFLOW, decay
 from kernelstream.core.jit import compiled, inline, inner, lean
+from kernelstream.core.lanes import fma, lengths
 from kernelstream.core.tiles import products
 
 GAUSSIAN, LAPLACIAN, MATERN32, MATERN52, POLYNOMIAL, LINEAR, ADD, MULTIPLY, SCALE = range(9)
@@ -39,17 +41,6 @@ class Rows(NamedTuple):
     sparse: bool
 
 
-_LOG2_E = 1.4426950408889634
-_ROUNDER = 6755399441055744.0  # 1.5 * 2**52: adding it rounds, the low bits hold the integer
-_UNDERFLOW = 708.0
-_LARGEST_RATE = np.finfo(np.float64).max / 1.5
-# (2^r - 1) / r for |r| <= 1/2, interpolated at Chebyshev's nodes: 6e-16 of 2^r at most.
-_C0, _C1, _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9 = (
-    0.6931471805599462, 0.24022650695910075, 0.05550410866465167, 0.009618129107618665,
-    0.0013333558200794592, 0.00015403530424776529, 1.5252672924850737e-05,
-    1.3215451633221434e-06, 1.0205905413765595e-07, 7.070977866508138e-09,
-)  # fmt: skip
-
 #: Rows of the work array; from ``STACK`` on a program of some depth keeps its values.
 DOTS, SQUARES, L1, STACK = range(4)
 
@@ -59,39 +50,16 @@ CANCELLED = 1e-3
 FEW_FEATURES = 16
 
 
-def _decay(x, binary_rate, end):
-    """2^(-binary_rate x) for 0 <= x < end, and 0 from there on; exactly 1 at 0; vectorises.
-
-    ``math.exp`` is a call per element. Here -binary_rate x is an integer, which goes into the
-    exponent's bits, and a rest r of at most 1/2.
-    """
-    power = min(x, end) * -binary_rate
-    shifted = power + _ROUNDER
-    r = power - (shifted - _ROUNDER)
-    r2 = r * r
-    r4 = r2 * r2
-    low = (_C0 + r * _C1) + r2 * (_C2 + r * _C3)
-    high = ((_C4 + r * _C5) + r2 * (_C6 + r * _C7)) + r4 * (_C8 + r * _C9)
-    fraction = 1.0 + r * (low + r4 * high)
-    bits = np.float64(shifted).view(np.int64) << np.int64(52)
-    bits = bits + np.float64(fraction).view(np.int64)
-    return np.int64(bits).view(np.float64) if x < end else 0.0
-
-
-# Not FASTMATH: reassociation would cancel the rounding trick.
-_decay = compiled(_decay, fastmath={"contract"})
-
-
 @inner
 def exponentials(source, s, rate, n, target, t):
     """``target[t, :n]`` = exp(-rate source[s, :n]) where rate > 0 and the source is not negative.
 
     The relative error is below 1e-15 + 3e-16 rate x, as of NumPy's ``exp(-(rate * x))``.
     """
-    binary_rate = min(rate, _LARGEST_RATE) * _LOG2_E
-    end = _UNDERFLOW / rate
+    binary_rate = min(rate, LARGEST_RATE) * LOG2_E
+    end = UNDERFLOW / rate
     for j in range(n):
-        target[t, j] = _decay(source[s, j], binary_rate, end)
+        target[t, j] = decay(source[s, j], binary_rate, end)
 
 
 @inner
@@ -183,16 +151,9 @@ def self_value(program, square_norm):
 @inline
 def row_norms(rows, i):
     """Squared Euclidean norm and l1 norm of sample ``i``."""
-    square, absolute = 0.0, 0.0
     if rows.sparse:
-        for q in range(rows.indptr[i], rows.indptr[i + 1]):
-            square += rows.data[q] * rows.data[q]
-            absolute += abs(rows.data[q])
-    else:
-        for q in range(rows.dense.shape[1]):
-            square += rows.dense[i, q] * rows.dense[i, q]
-            absolute += abs(rows.dense[i, q])
-    return square, absolute
+        return lengths(rows.data, 0, rows.indptr[i], rows.indptr[i + 1])
+    return lengths(rows.dense, i, 0, rows.dense.shape[1])
 
 
 @inner
@@ -259,7 +220,7 @@ def squares_from_differences(rows, i, points, n, work):
     for q in range(points.shape[0]):
         for j in range(n):
             difference = rows.dense[i, q] - points[q, j]
-            work[SQUARES, j] += difference * difference
+            work[SQUARES, j] = fma(difference, difference, work[SQUARES, j])
 
 
 @inline
@@ -271,13 +232,13 @@ def squares_from_dots(rows, i, points, square_norms, x_square_norm, dots, r, n, 
     Cancellation would cost the kernel more digits than the Gram factor can do without: a
     stream far from the origin, or a near duplicate.
     """
-    cancelled = 0.0  # a float: the count then vectorises
+    cancelled = 0
     for j in range(n):
         total = square_norms[j] + x_square_norm
         square = total - 2.0 * dots[r, j]
         work[SQUARES, j] = square
-        cancelled += 1.0 if square < CANCELLED * total else 0.0
-    if cancelled > 0.0:
+        cancelled += square < CANCELLED * total
+    if cancelled > 0:
         for j in range(n):
             if work[SQUARES, j] < CANCELLED * (square_norms[j] + x_square_norm):
                 work[SQUARES, j] = _exact_square(rows, i, points, j)

@@ -20,6 +20,7 @@ from kernelstream.core.gram import (
 )
 from kernelstream.core.jit import allocating, compiled, inline, inner, lean
 from kernelstream.core.kernel import Rows, copy_sample, kernel_rows, self_value
+from kernelstream.core.lanes import dot, fma
 from kernelstream.core.splitmix import uniform
 
 GREEDY, RANDOM = range(2)
@@ -42,23 +43,29 @@ def random_below(status, n):
 def renormalise(state, outputs):
     """Fold the common scale into the weights."""
     status = state.status[0]
-    for j in range(status.order):
-        for c in range(outputs):
-            state.weights[j, c] *= status.scale
+    for c in range(outputs):
+        for j in range(status.order):
+            state.weights[c, j] *= status.scale
     status.cheapest *= status.scale * status.scale
     status.scale = 1.0
 
 
 @inner
-def removal_cost(state, j, outputs):
-    """|w_j|^2 / diag_j at scale 1. Averaged columns are held unscaled."""
+def energy(state, j, outputs):
+    """|w_j|^2 at scale 1. Averaged weights are held unscaled."""
     status = state.status[0]
     square, averaged = 0.0, 0.0
     for c in range(outputs):
-        square += state.weights[j, c] * state.weights[j, c]
-    for c in range(outputs, state.weights.shape[1]):
-        averaged += state.weights[j, c] * state.weights[j, c]
-    return (square + averaged / (status.scale * status.scale)) / state.diagonal[j]
+        square = fma(state.weights[c, j], state.weights[c, j], square)
+    for c in range(outputs, state.weights.shape[0]):
+        averaged = fma(state.weights[c, j], state.weights[c, j], averaged)
+    return square + averaged / (status.scale * status.scale)
+
+
+@inner
+def removal_cost(state, j, outputs):
+    """|w_j|^2 / diag_j at scale 1."""
+    return energy(state, j, outputs) / state.diagonal[j]
 
 
 @inner
@@ -106,8 +113,8 @@ def _move(state, source, target, n):
     state.absolute_norms[target] = state.absolute_norms[source]
     state.self_kernels[target] = state.self_kernels[source]
     state.diagonal[target] = state.diagonal[source]
-    for c in range(state.weights.shape[1]):
-        state.weights[target, c] = state.weights[source, c]
+    for c in range(state.weights.shape[0]):
+        state.weights[c, target] = state.weights[c, source]
     for q in range(n):
         state.factor[target, q] = state.factor[source, q]
 
@@ -119,11 +126,11 @@ def remove_point(state, j, v, column):
     n = status.order
     reflect_away(state.factor, state.diagonal, n, j, v, column)
     sigma = column[j]
-    for c in range(state.weights.shape[1]):
-        share = state.weights[j, c] / sigma
+    for c in range(state.weights.shape[0]):
+        share = -state.weights[c, j] / sigma
         if share != 0.0:
             for i in range(n):
-                state.weights[i, c] -= column[i] * share
+                state.weights[c, i] = fma(column[i], share, state.weights[c, i])
     if j != n - 1:
         _move(state, n - 1, j, n - 1)
     status.order = n - 1
@@ -139,23 +146,19 @@ def remove_block(state, removed, r, outputs):
     """
     status = state.status[0]
     n = status.order
-    columns = state.weights.shape[1]
+    columns = state.weights.shape[0]
     dropped = np.empty((n, r))
     reflect_block_away(state.factor, state.diagonal, n, removed, r, dropped)
     # Row i of the block lives in dropped[., :i + 1]: solve for the part that is lost.
-    lost = np.empty((r, columns))
+    lost = np.empty((columns, r))
     error = 0.0
-    for i in range(r):
-        for c in range(columns):
-            total = state.weights[removed[i], c]
-            for k in range(i):
-                total -= dropped[removed[i], k] * lost[k, c]
-            lost[i, c] = total / dropped[removed[i], i]
-    for i in range(r):
-        for c in range(columns):
-            part = lost[i, c] * lost[i, c]
-            error += part if c < outputs else part / (status.scale * status.scale)
-    multiply(dropped, False, lost, False, state.weights, n, columns, r, -1.0, 1.0)
+    for c in range(columns):
+        for i in range(r):
+            rest = state.weights[c, removed[i]] - dot(dropped, removed[i], lost, c, 0, i)
+            lost[c, i] = rest / dropped[removed[i], i]
+        part = dot(lost, c, lost, c, 0, r)
+        error += part if c < outputs else part / (status.scale * status.scale)
+    multiply(lost, False, dropped, True, state.weights, columns, n, r, -1.0, 1.0)
     # Fill the holes from the end.
     gone = np.zeros(n, np.bool_)
     for i in range(r):
@@ -183,7 +186,7 @@ def _prune_blocked(state, outputs, error, budget, most, expected):
     by one block of reflections, which also gives the exact error.
     """
     status = state.status[0]
-    columns = state.weights.shape[1]
+    columns = state.weights.shape[0]
     while True:
         n = status.order
         find_cheapest(state, outputs)
@@ -201,7 +204,7 @@ def _prune_blocked(state, outputs, error, budget, most, expected):
         base = np.empty((candidates.shape[0], n))
         multiply(rows, False, state.factor, True, base, rows.shape[0], n, n, 1.0, 0.0)
 
-        weights = state.weights[:n].copy()
+        weights = state.weights[:, :n].copy()
         diagonal = state.diagonal[:n].copy()
         removed = np.empty(BLOCK, np.int64)
         chosen = np.empty((BLOCK, n))  # columns of inverse(K), each over the root of its diagonal
@@ -220,37 +223,31 @@ def _prune_blocked(state, outputs, error, budget, most, expected):
                 column[:] = base[place[j]]
             else:
                 for i in range(n):
-                    total = 0.0
-                    for q in range(n):
-                        total += state.factor[i, q] * state.factor[j, q]
-                    column[i] = total
+                    column[i] = dot(state.factor, i, state.factor, j, 0, n)
             for k in range(r):
-                share = chosen[k, j]
+                share = -chosen[k, j]
                 for i in range(n):
-                    column[i] -= chosen[k, i] * share
+                    column[i] = fma(chosen[k, i], share, column[i])
             pivot = column[j]
-            root = np.sqrt(pivot)
             for c in range(columns):
-                share = weights[j, c] / pivot
+                share = -weights[c, j] / pivot
                 if share != 0.0:
                     for i in range(n):
-                        weights[i, c] -= column[i] * share
+                        weights[c, i] = fma(column[i], share, weights[c, i])
+            root = 1.0 / np.sqrt(pivot)
             for i in range(n):
-                column[i] /= root
-                diagonal[i] -= column[i] * column[i]
+                column[i] *= root
+                diagonal[i] = fma(-column[i], column[i], diagonal[i])
             removed[r] = j
             r += 1
+            square = np.zeros(n)
+            for c in range(columns):
+                unit = 1.0 if c < outputs else 1.0 / (status.scale * status.scale)
+                for i in range(n):
+                    square[i] = fma(unit * weights[c, i], weights[c, i], square[i])
             costs[j] = np.inf
             for i in range(n):
-                if costs[i] < np.inf:
-                    square = 0.0
-                    for c in range(outputs):
-                        square += weights[i, c] * weights[i, c]
-                    averaged = 0.0
-                    for c in range(outputs, columns):
-                        averaged += weights[i, c] * weights[i, c]
-                    square += averaged / (status.scale * status.scale)
-                    costs[i] = square / diagonal[i]
+                costs[i] = square[i] / diagonal[i] if costs[i] < np.inf else np.inf
         if r == 0:
             return error
         error += remove_block(state, removed, r, outputs)
@@ -374,31 +371,29 @@ def take_in(state, rows, i, square, absolute, values, self_kernel, new, outputs,
     """
     status = state.status[0]
     n = status.order
-    columns = state.weights.shape[1]
+    columns = state.weights.shape[0]
     place = stored_place(state, rows, i, square)
     if place >= 0:
         status.dependent += 1
         for c in range(columns):
-            state.weights[place, c] += new[c]
+            state.weights[c, place] += new[c]
         find_cheapest(state, outputs)
         return 0.0
 
     u, a = work[0], work[1]
     delta = self_kernel - coordinates(state.factor, values, n, u, a)
-    energy = 0.0
+    length = 0.0
     for c in range(columns):
         part = new[c] * new[c]
-        energy += part if c < outputs else part / (status.scale * status.scale)
+        length += part if c < outputs else part / (status.scale * status.scale)
     dependent = not delta > DEPENDENT * self_kernel or self_kernel < SMALLEST_SELF_KERNEL
-    error = energy * max(delta, 0.0)
+    error = length * max(delta, 0.0)
     skip = dependent
     if not dependent and error <= budget:
         # Would the new point be the cheapest of all? Then greedy pursuit removes it first.
         skip = True
         for j in range(n):
-            if removal_cost(state, j, outputs) * state.diagonal[j] < error * (
-                state.diagonal[j] + a[j] * a[j] / delta
-            ):
+            if energy(state, j, outputs) < error * (state.diagonal[j] + a[j] * a[j] / delta):
                 skip = False
                 break
     if skip:
@@ -406,13 +401,13 @@ def take_in(state, rows, i, square, absolute, values, self_kernel, new, outputs,
         for c in range(columns):
             if new[c] != 0.0:
                 for j in range(n):
-                    state.weights[j, c] += a[j] * new[c]
+                    state.weights[c, j] = fma(a[j], new[c], state.weights[c, j])
         find_cheapest(state, outputs)
         return error
 
     store(state, n, rows, i, square, absolute, self_kernel)
     for c in range(columns):
-        state.weights[n, c] = new[c]
+        state.weights[c, n] = new[c]
     append_point(state.factor, state.diagonal, n, a, delta)
     status.order = n + 1
     status.changes += wear(delta, self_kernel)
@@ -428,7 +423,7 @@ def take_in_block(state, program, block, values, norms, new, q, outputs):
     Returns the squared error made, at scale 1.
     """
     status = state.status[0]
-    columns = state.weights.shape[1]
+    columns = state.weights.shape[0]
     rows = Rows(block, np.empty(0), np.empty(0, np.int32), np.empty(0, np.int64), False)
 
     # Samples that are stored already, or that appear twice in the block.
@@ -440,7 +435,7 @@ def take_in_block(state, program, block, values, norms, new, q, outputs):
         if place >= 0:
             status.dependent += 1
             for c in range(columns):
-                state.weights[place, c] += new[r, c]
+                state.weights[c, place] += new[r, c]
             continue
         twin = -1
         for k in range(fresh):
@@ -484,7 +479,7 @@ def take_in_block(state, program, block, values, norms, new, q, outputs):
         r = order[i]
         store(state, n + i, rows, r, norms[r, 0], norms[r, 1], self_values[r])
         for c in range(columns):
-            state.weights[n + i, c] = new[r, c]
+            state.weights[c, n + i] = new[r, c]
     status.order = n + accepted
     for i in range(accepted):
         status.changes += wear(gram[i, i] * gram[i, i], self_values[order[i]])
@@ -496,10 +491,10 @@ def take_in_block(state, program, block, values, norms, new, q, outputs):
             weight = new[order[i], c]
             if weight != 0.0:
                 for j in range(n + accepted):
-                    state.weights[j, c] += z[i, j] * weight
+                    state.weights[c, j] = fma(z[i, j], weight, state.weights[c, j])
             cross = 0.0
             for k in range(accepted, fresh):
-                cross += gram[i, k] * new[order[k], c]
+                cross = fma(gram[i, k], new[order[k], c], cross)
             part = weight * cross
             error += part if c < outputs else part / (status.scale * status.scale)
     look_again(state, outputs)
@@ -520,7 +515,10 @@ def rebuild(state, program, outputs):
     for j in range(n):
         for q in range(width):
             points[j, q] = state.points[q, j]
-    weights = state.weights[:n].copy()
+    weights = np.empty((n, state.weights.shape[0]))
+    for j in range(n):
+        for c in range(state.weights.shape[0]):
+            weights[j, c] = state.weights[c, j]
     rows = Rows(points, np.empty(0), np.empty(0, np.int32), np.empty(0, np.int64), False)
     status.order = 0
     status.rebuilds += 1

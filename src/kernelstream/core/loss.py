@@ -8,6 +8,7 @@ is Crammer and Singer's loss, POLK (33). ``log_loss`` becomes the multinomial on
 
 import math
 
+from kernelstream.core.exponential import LOG2_E, UNDERFLOW, decay
 from kernelstream.core.jit import inner, lean
 
 (
@@ -117,7 +118,7 @@ def loss_value(code, number, f, outputs, target):
             top = max(top, f[c])
         total = 0.0
         for c in range(outputs):
-            total += math.exp(f[c] - top)
+            total += decay(top - f[c], LOG2_E, UNDERFLOW)
         return math.log(total) + top - f[label]
     return _margin_value(code, number, f[label] - f[_runner_up(f, outputs, label)])
 
@@ -138,8 +139,9 @@ def loss_derivative(code, number, f, outputs, target, out):
             top = max(top, f[c])
         total = 0.0
         for c in range(outputs):
-            out[c] = math.exp(f[c] - top)
-            total += out[c]
+            out[c] = decay(top - f[c], LOG2_E, UNDERFLOW)
+        for c in range(outputs):
+            total += out[c] + 0.0 * f[c]  # not a number where f is infinite or none
         for c in range(outputs):
             out[c] /= total
         out[label] -= 1.0

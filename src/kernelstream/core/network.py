@@ -41,13 +41,13 @@ def coupled_step(
     rows = Rows(dense, data, indices, indptr, sparse)
     record = status[0]
     n = record.order
-    columns = state_weights.shape[1]
+    columns = state_weights.shape[0]
     count, own = pulls.shape[0], labels.shape[0]
     values = np.empty((count, n))
     norms = np.empty((count, 2))
     zero = np.int64(0)  # a literal would be compiled for separately
     kernel_rows(program, rows, zero, count, points, square_norms, absolute_norms, n, values, norms)
-    multiply(values, False, state_weights, False, f, count, columns, n, record.scale, 0.0)
+    multiply(values, False, state_weights, True, f, count, columns, n, record.scale, 0.0)
     direction = np.zeros((count, outputs))
     for r in range(count):
         some = False

@@ -15,26 +15,22 @@ from kernelstream.core.gram import (
 from kernelstream.core.jit import allocating, inner
 from kernelstream.core.kernel import Rows, kernel_rows, self_value
 from kernelstream.core.komp import (
+    energy,
     find_cheapest,
     look_again,
-    removal_cost,
     store,
     stored_place,
     take_in,
     take_in_block,
     wear,
 )
+from kernelstream.core.lanes import dot, fma
 
 
 @inner
-def _energy(new, first, second, outputs, unit):
-    """Inner product of two rows of weights; those of averaged and tracked columns are unscaled."""
-    total, unscaled = 0.0, 0.0
-    for c in range(outputs):
-        total += new[first, c] * new[second, c]
-    for c in range(outputs, new.shape[1]):
-        unscaled += new[first, c] * new[second, c]
-    return total + unscaled / unit
+def _length(new, r, outputs, unit):
+    """Squared length of a row of weights; averaged and tracked ones are unscaled."""
+    return dot(new, r, new, r, 0, outputs) + dot(new, r, new, r, outputs, new.shape[1]) / unit
 
 
 @allocating
@@ -66,9 +62,7 @@ def _take_in_pair(state, program, rows, values, norms, new, outputs, budget):
     for r in range(2):
         own[r] = self_value(program, norms[r, 0])
         residuals[r, r] = own[r] - coordinates(state.factor, values[r : r + 1], n, u[r], a[r])
-    cross = out[0, 0]
-    for j in range(n):
-        cross -= u[0, j] * u[1, j]
+    cross = out[0, 0] - dot(u, 0, u, 1, 0, n)
     determinant = residuals[0, 0] * residuals[1, 1] - cross * cross
     for r in range(2):
         if own[r] < SMALLEST_SELF_KERNEL or not residuals[r, r] > DEPENDENT * own[r]:
@@ -79,7 +73,7 @@ def _take_in_pair(state, program, rows, values, norms, new, outputs, budget):
     # The new one that costs less, beside the other and all old points.
     costs = np.empty(2)
     for r in range(2):
-        costs[r] = _energy(new, r, r, outputs, unit) * determinant / residuals[1 - r, 1 - r]
+        costs[r] = _length(new, r, outputs, unit) * determinant / residuals[1 - r, 1 - r]
     r = 0 if costs[0] <= costs[1] else 1
     s = 1 - r
     if costs[r] > budget:
@@ -90,33 +84,32 @@ def _take_in_pair(state, program, rows, values, norms, new, outputs, budget):
             - 2.0 * a[0, j] * a[1, j] * cross
             + a[1, j] * a[1, j] * residuals[0, 0]
         ) / determinant
-        energy = removal_cost(state, j, outputs) * state.diagonal[j]
-        if energy < costs[r] * (state.diagonal[j] + grown):
+        if energy(state, j, outputs) < costs[r] * (state.diagonal[j] + grown):
             return -1.0
 
     share = cross / residuals[s, s]
     for c in range(new.shape[1]):
         if new[r, c] != 0.0:
             for j in range(n):
-                state.weights[j, c] += (a[r, j] - share * a[s, j]) * new[r, c]
+                part = fma(-share, a[s, j], a[r, j])
+                state.weights[c, j] = fma(part, new[r, c], state.weights[c, j])
             new[s, c] += share * new[r, c]
     error = costs[r]
-    last = _energy(new, s, s, outputs, unit) * residuals[s, s]
+    last = _length(new, s, outputs, unit) * residuals[s, s]
     skip = error + last <= budget
     for j in range(n):
-        energy = removal_cost(state, j, outputs) * state.diagonal[j]
-        if energy < last * (state.diagonal[j] + a[s, j] * a[s, j] / residuals[s, s]):
-            skip = False
+        bound = last * (state.diagonal[j] + a[s, j] * a[s, j] / residuals[s, s])
+        skip &= energy(state, j, outputs) >= bound
     if skip:
         for c in range(new.shape[1]):
             if new[s, c] != 0.0:
                 for j in range(n):
-                    state.weights[j, c] += a[s, j] * new[s, c]
+                    state.weights[c, j] = fma(a[s, j], new[s, c], state.weights[c, j])
         find_cheapest(state, outputs)
         return error + last
     store(state, n, rows, s, norms[s, 0], norms[s, 1], own[s])
     for c in range(new.shape[1]):
-        state.weights[n, c] = new[s, c]
+        state.weights[c, n] = new[s, c]
     append_point(state.factor, state.diagonal, n, a[s], residuals[s, s])
     status.order = n + 1
     status.changes += wear(residuals[s, s], own[s])

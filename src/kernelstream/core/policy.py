@@ -13,6 +13,7 @@ from kernelstream.core.gram import SMALLEST_SELF_KERNEL
 from kernelstream.core.jit import compiled, inner
 from kernelstream.core.kernel import Program, Rows, kernel_rows, self_value
 from kernelstream.core.komp import GREEDY, prune, renormalise
+from kernelstream.core.lanes import dot
 from kernelstream.core.pairs import take_in_samples
 from kernelstream.core.passes import DIVERGED, FULL, LARGEST_WEIGHT, PROBE
 from kernelstream.core.polk import PROBE_EVERY, SMALLEST_SCALE, average, roomy
@@ -93,7 +94,7 @@ def transition_pass(
     program = Program(codes, numbers, needs_dots, needs_squares, needs_l1, depth)
     rows = Rows(dense, data, indices, indptr, sparse)
     record = status[0]
-    columns = state_weights.shape[1]
+    columns = state_weights.shape[0]
     last = columns - 1  # of the tracked function
     values = np.empty((STATES, diagonal.shape[0]))
     norms = np.empty((STATES, 2))
@@ -109,11 +110,9 @@ def transition_pass(
         kernel_rows(
             program, rows, two * i, two, points, square_norms, absolute_norms, n, values, norms
         )
-        here, there, tracked = 0.0, 0.0, 0.0
-        for j in range(n):
-            here += values[0, j] * state_weights[j, 0]
-            there += values[1, j] * state_weights[j, 0]
-            tracked += values[0, j] * state_weights[j, last]
+        here = dot(values, 0, state_weights, 0, 0, n)
+        there = dot(values, 1, state_weights, 0, 0, n)
+        tracked = dot(values, 0, state_weights, last, 0, n)
         delta = rewards[i] + record.scale * (discounts[i] * there - here)
 
         # (19), for a function with the step beta / k(x, x): its value at x then moves by beta.

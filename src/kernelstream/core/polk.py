@@ -14,6 +14,7 @@ from kernelstream.core.komp import (
     renormalise,
     take_in,
 )
+from kernelstream.core.lanes import dot, fma
 from kernelstream.core.loss import loss_derivative
 from kernelstream.core.pairs import take_in_samples
 from kernelstream.core.passes import (
@@ -69,10 +70,11 @@ def average(state, settings):
     outputs = settings.outputs
     share = settings.averaging / (status.steps + settings.averaging)
     share = max(share, 1.0 / settings.horizon)
-    for j in range(status.order):
-        for c in range(outputs):
-            gap = state.weights[j, c] * status.scale - state.weights[j, outputs + c]
-            state.weights[j, outputs + c] += gap * share
+    for c in range(outputs):
+        for j in range(status.order):
+            mean = state.weights[outputs + c, j]
+            gap = fma(state.weights[c, j], status.scale, -mean)
+            state.weights[outputs + c, j] = fma(gap, share, mean)
     # |(f, avg)| of a point shrinks by at most sqrt(2) share: a bound saves looking again.
     status.cheapest = status.cheapest * (1.0 - 1.4143 * share) ** 2 if share < 0.7 else 0.0
     return share
@@ -107,7 +109,7 @@ def grow(state, settings, program, rows, first, values, norms, direction, diviso
     scale = status.scale * (1.0 - eta * settings.regularisation)
 
     # Samples with a direction, moved to the front.
-    new = np.zeros((count, state.weights.shape[1]))
+    new = np.zeros((count, state.weights.shape[0]))
     block = np.zeros((count, state.points.shape[0]))
     active = 0
     for r in range(count):
@@ -165,7 +167,7 @@ def _step_batch(state, settings, program, rows, first, count, labels, weights):
     status = state.status[0]
     n = status.order
     outputs = settings.outputs
-    columns = state.weights.shape[1]
+    columns = state.weights.shape[0]
     values = np.empty((count, n))
     norms = np.empty((count, 2))
     kernel_rows(
@@ -173,7 +175,7 @@ def _step_batch(state, settings, program, rows, first, count, labels, weights):
         n, values, norms,
     )  # fmt: skip
     f = np.zeros((count, columns))
-    multiply(values, False, state.weights, False, f, count, columns, n, status.scale, 0.0)
+    multiply(values, False, state.weights, True, f, count, columns, n, status.scale, 0.0)
     direction = np.zeros((count, outputs))
     for r in range(count):
         target = target_of(settings.loss, outputs, labels[first + r])
@@ -221,7 +223,7 @@ def single_pass(
     program = Program(codes, numbers, needs_dots, needs_squares, needs_l1, depth)
     rows = Rows(dense, data, indices, indptr, sparse)
     record = status[0]
-    columns = state_weights.shape[1]
+    columns = state_weights.shape[0]
     work = np.empty((STACK + depth, diagonal.shape[0]))
     values = np.empty((1, diagonal.shape[0]))
     norms = np.empty((1, 2))
@@ -242,21 +244,12 @@ def single_pass(
         if not norms[0, 0] <= LARGEST_SQUARE_NORM:
             return UNUSABLE, i
         for c in range(outputs):
-            f[c] = 0.0
-        for j in range(n):
-            for c in range(outputs):
-                f[c] += values[0, j] * state_weights[j, c]
-        for c in range(outputs):
-            f[c] *= record.scale
+            f[c] = record.scale * dot(values, 0, state_weights, c, 0, n)
         if predictions.shape[0] > 0:
             for c in range(outputs):
                 predictions[i, c] = f[c]
-            if averaging > 0.0:
-                for c in range(outputs):
-                    total = 0.0
-                    for j in range(n):
-                        total += values[0, j] * state_weights[j, outputs + c]
-                    predictions[i, c] = total
+                if averaging > 0.0:
+                    predictions[i, c] = dot(values, 0, state_weights, outputs + c, 0, n)
         target = target_of(loss, outputs, labels[i])
         active = loss_derivative(loss, loss_number, f, outputs, target, slope)
         eta = step_size(schedule, initial_step, decay, record.steps)

@@ -61,7 +61,7 @@ class State(NamedTuple):
     square_norms: np.ndarray  # (capacity,) float64, |d_j|^2
     absolute_norms: np.ndarray  # (capacity,) float64, |d_j|_1
     self_kernels: np.ndarray  # (capacity,) float64, k(d_j, d_j)
-    weights: np.ndarray  # (capacity, outputs) float64; more columns for averages and for the past
+    weights: np.ndarray  # (outputs, capacity) float64; more rows for averages and for the past
     factor: np.ndarray  # (capacity, capacity) float64, S with inverse(K) = S S^T; or (0, 0)
     diagonal: np.ndarray  # (capacity,) float64, squared row norms of S: diag of inverse(K), or 0
     status: np.ndarray  # (1,) STATUS
@@ -130,14 +130,14 @@ def allocate(features: int, columns: int, capacity: int, seed: int, factored: bo
 
 
 def resize(state: State, capacity: int, columns: int | None = None) -> State:
-    """The same state with another capacity, or with room for other weight columns.
+    """The same state with another capacity, or with another number of weights per point.
 
-    New columns are zero.
+    New weights are zero.
     """
     order, n = state.order, state.extent
     if capacity < n:
         raise ValueError(f"{n} points do not fit a capacity of {capacity}")
-    features, old_columns = state.points.shape[0], state.weights.shape[1]
+    features, old_columns = state.points.shape[0], state.weights.shape[0]
     columns = old_columns if columns is None else columns
     new = _arrays(features, columns, capacity, state.factored)
     new.points[:, :n] = state.points[:, :n]
@@ -145,7 +145,7 @@ def resize(state: State, capacity: int, columns: int | None = None) -> State:
     new.absolute_norms[:n] = state.absolute_norms[:n]
     new.self_kernels[:n] = state.self_kernels[:n]
     kept = min(columns, old_columns)
-    new.weights[:n, :kept] = state.weights[:n, :kept]
+    new.weights[:kept, :n] = state.weights[:kept, :n]
     if state.factored:
         new.factor[:order, :order] = state.factor[:order, :order]
     new.diagonal[:order] = state.diagonal[:order]
@@ -158,7 +158,7 @@ def pack(state: State) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     order, n = state.order, state.extent
     arrays = {
         "points": np.ascontiguousarray(state.points[:, :n]),
-        "weights": state.weights[:n].copy(),
+        "weights": np.ascontiguousarray(state.weights[:, :n].T),
         "factor": np.ascontiguousarray(state.factor[:order, :order]),
         "square_norms": state.square_norms[:n].copy(),
         "absolute_norms": state.absolute_norms[:n].copy(),
@@ -206,7 +206,7 @@ def unpack(arrays: dict[str, np.ndarray], status: dict[str, Any], factored: bool
         raise ValueError("the state's kernel values are not positive")
     state = _arrays(features, weights.shape[1], max(n, SMALLEST_CAPACITY), factored)
     state.points[:, :n] = points
-    state.weights[:n] = weights
+    state.weights[:, :n] = weights.T
     state.factor[:side, :side] = arrays["factor"]
     for name in ("square_norms", "absolute_norms", "self_kernels", "diagonal"):
         getattr(state, name)[: len(arrays[name])] = arrays[name]
@@ -222,7 +222,7 @@ def _arrays(features: int, columns: int, capacity: int, factored: bool) -> State
         square_norms=np.zeros(capacity),
         absolute_norms=np.zeros(capacity),
         self_kernels=np.zeros(capacity),
-        weights=np.zeros((capacity, columns)),
+        weights=_aligned(columns, capacity),
         factor=np.zeros((side, side)),
         diagonal=np.zeros(capacity),
         status=np.zeros(1, STATUS),

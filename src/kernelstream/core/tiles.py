@@ -15,6 +15,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from kernelstream.core.jit import INTERPRETED, inner
+from kernelstream.core.lanes import VECTOR, fma, fused
 
 #: Dense samples that share a tile, and sparse ones that go through a tile of points one after the
 #: other while it is in the first-level cache.
@@ -23,11 +24,8 @@ BLOCK, SPARSE_BLOCK = 4, 8
 #: are many: its few entries leave more time waiting for the points than multiplying.
 SEVERAL_POINTS, FEW_POINTS, MANY_POINTS = 8, 16, 32
 
-_LANES = 4
 _I64, _I32, _BYTE = ir.IntType(64), ir.IntType(32), ir.IntType(8)
-_DOUBLE = ir.DoubleType()
-_VECTOR = ir.VectorType(_DOUBLE, _LANES)
-_FUSED = ("contract",)
+_DOUBLE, _LANES = VECTOR.element, VECTOR.count
 
 
 class Tile:
@@ -36,7 +34,7 @@ class Tile:
     The points are numbers as in ``vector``.
     """
 
-    def __init__(self, context, builder, signature, arguments, vector=_VECTOR):
+    def __init__(self, context, builder, signature, arguments, vector=VECTOR):
         self.builder, self._bytes = builder, _BYTE.as_pointer()
         self._vector, self._size = vector, 8 if vector.element == _DOUBLE else 1
         self.arrays = [
@@ -65,7 +63,7 @@ class Tile:
         return self.builder.extract_value(array.strides, 0)
 
     def spread(self, number):
-        nothing = ir.Constant(_VECTOR, ir.Undefined)
+        nothing = ir.Constant(VECTOR, ir.Undefined)
         single = self.builder.insert_element(nothing, number, ir.Constant(_I32, 0))
         first = ir.Constant(ir.VectorType(_I32, _LANES), [0] * _LANES)
         return self.builder.shuffle_vector(single, nothing, first)
@@ -75,8 +73,7 @@ class Tile:
         if value is None:
             return [self.builder.add(s, p) for s, p in zip(sums, parts, strict=True)]
         factor = self.spread(value)
-        products = [self.builder.fmul(factor, part, flags=_FUSED) for part in parts]
-        return [self.builder.fadd(s, p, flags=_FUSED) for s, p in zip(sums, products, strict=True)]
+        return [fused(self.builder, factor, p, s) for s, p in zip(sums, parts, strict=True)]
 
     def loop(self, begin, end, points, column, out, line, rows, vectors, entry):
         """``entry(q)`` gives the feature and the rows' values of entry q; begin < end.
@@ -172,9 +169,10 @@ _sparse_tile_of_many = _sparse_tile(MANY_POINTS)
 _sparse_tile_of_few = _sparse_tile(FEW_POINTS)
 
 
-# Not FASTMATH: no sum may be reordered. The last tile reaches into the spare places behind the
-# points and the sums; where there are none it overlaps the tile before: same numbers.
-def _dense_products(rows, first, count, points, n, out):
+# The last tile reaches into the spare places behind the points and the sums; where there are none
+# it overlaps the tile before: same numbers.
+@inner
+def dense_products(rows, first, count, points, n, out):
     """``out[r, :n]`` = inner products of the dense samples ``first + r`` with ``n`` points.
 
     There are one or ``BLOCK`` samples.
@@ -193,10 +191,11 @@ def _dense_products(rows, first, count, points, n, out):
             out[r, j] = 0.0
         for q in range(points.shape[0]):
             for j in range(n):
-                out[r, j] = out[r, j] + rows.dense[first + r, q] * points[q, j]
+                out[r, j] = fma(rows.dense[first + r, q], points[q, j], out[r, j])
 
 
-def _sparse_products(rows, first, count, points, n, out):
+@inner
+def sparse_products(rows, first, count, points, n, out):
     """``out[r, :n]`` = inner products of the sparse samples ``first + r`` with ``n`` points."""
     room = min(points.shape[1], out.shape[1])
     if INTERPRETED or room < FEW_POINTS:
@@ -205,7 +204,7 @@ def _sparse_products(rows, first, count, points, n, out):
                 out[r, j] = 0.0
             for q in range(rows.indptr[first + r], rows.indptr[first + r + 1]):
                 for j in range(n):
-                    out[r, j] = out[r, j] + rows.data[q] * points[rows.indices[q], j]
+                    out[r, j] = fma(rows.data[q], points[rows.indices[q], j], out[r, j])
         return
     j = 0
     while j < n:
@@ -222,10 +221,6 @@ def _sparse_products(rows, first, count, points, n, out):
             else:
                 _sparse_tile_of_many(rows.data, rows.indices, begin, end, points, column, out, r)
         j += width
-
-
-dense_products = inner(_dense_products, fastmath={"contract"})
-sparse_products = inner(_sparse_products, fastmath={"contract"})
 
 
 @inner

@@ -130,6 +130,7 @@ class FeatureLearner(KernelEstimator):
         "basis": [StrOptions({"auto", "orthonormal", "printed"})],
         "random_state": ["random_state"],
     }
+    _multiplies = True
     _lasting: ClassVar[tuple[str, ...]] = (
         "n_components", "budget", "kernel", "gamma", "degree", "coef0", "solver", "basis",
     )  # fmt: skip

@@ -32,6 +32,7 @@ from kernelstream.core.state import (
     spread,
     state_bytes,
 )
+from kernelstream.core.threads import one_thread
 from kernelstream.errors import DivergenceError
 from kernelstream.expansion import KernelExpansion, expand
 from kernelstream.kernels import Kernel
@@ -59,6 +60,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
     _lasting: ClassVar[tuple[str, ...]] = ("loss", "kernel", "gamma")  # cannot change on the way
     _factored: ClassVar[bool] = True  # whether the state needs a factor of its Gram matrix
     has_cells: ClassVar[bool] = False  # whether samples count for the core point of their cell
+    _multiplies: ClassVar[bool] = False  # whether steps of one sample have products for BLAS
     _waits: ClassVar[bool] = True  # whether samples may wait to be learned from together
     _foretold: NDArray[np.float64] | None = None  # room for predictions, see _foretell
     _state: State  # absent until something was learned
@@ -164,7 +166,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
                         f"{name} cannot change once the model has learned something (it was "
                         f"{before!r}); use fit, or a fresh model"
                     )
-            if self._state.weights.shape[1] != self._columns:
+            if len(self._state.weights) != self._columns:
                 raise ValueError("average cannot be switched once the model has learned")
         self._checked = given
         self._forget_plan()
@@ -329,10 +331,11 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
         room = (self._foretold if self._foretold is not None else _NO_ROOM,) if single else ()
         done = 0
         while True:
-            reason, done = compiled_pass(
-                *self._state, *settings, *self.kernel_.program, *rows, targets, weights, done,
-                *room,
-            )  # fmt: skip
+            with one_thread(self._multiplies or not single):
+                reason, done = compiled_pass(
+                    *self._state, *settings, *self.kernel_.program, *rows, targets, weights, done,
+                    *room,
+                )  # fmt: skip
             if reason == DONE:
                 return
             if reason == ROOMY:
@@ -363,7 +366,8 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
         """Give up what a cap no longer allows: it was lowered, or new outputs need room."""
         most = limit - self.batch_size
         if self._state.order > most:
-            self._drop_points(most)
+            with one_thread():
+                self._drop_points(most)
         if self._state.capacity > limit:
             self._resize(limit)
 
@@ -382,7 +386,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
     def _live_weights(self) -> NDArray[np.float64]:
         """(M, outputs): the averaged weights where there are any, else the current ones."""
         state, outputs = self._fitted(), self._outputs
-        weights = state.weights[: state.order]
+        weights = state.weights[:, : state.order].T
         if weights.shape[1] > outputs:
             return weights[:, outputs:].copy()
         return weights * state.status[0]["scale"]
@@ -484,7 +488,8 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
     @property
     def _lean(self) -> bool:
         """Whether a sample that the compiled pass accepts needs no other check."""
-        return self.batch_size == 1 and self.kernel_.isotropic and self._pending is None
+        alone = self.batch_size == 1 and self._pending is None and not self._multiplies
+        return alone and self.kernel_.isotropic
 
     def _prepare_call(self) -> None:
         """What does not change from one sample to the next."""

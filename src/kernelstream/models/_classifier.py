@@ -208,14 +208,14 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
             self.classes_.astype(np.result_type(self.classes_, np.asarray(label))), place, label
         )
         state, outputs = self._state, _outputs_for(before)
-        parts = [state.weights[:, k * outputs : (k + 1) * outputs] for k in range(self._parts)]
+        parts = [state.weights[k * outputs : (k + 1) * outputs] for k in range(self._parts)]
         if before == 2:  # f becomes (-f/2, f/2): the margin between the two is what it was
-            parts = [np.concatenate([-0.5 * part, 0.5 * part], axis=1) for part in parts]
+            parts = [np.concatenate([-0.5 * part, 0.5 * part]) for part in parts]
         if before >= 2:
-            parts = [np.insert(part, place, 0.0, axis=1) for part in parts]
+            parts = [np.insert(part, place, 0.0, axis=0) for part in parts]
         elif before == 1 and place == 0:  # the class so far becomes the positive one
             parts = [-part for part in parts]
-        weights = np.ascontiguousarray(np.concatenate(parts, axis=1))
+        weights = np.concatenate(parts)
         self._state = state._replace(weights=weights)
         self._note_new_outputs(halved=before == 2)
         self._shrink(self._capacity_limit(self.n_features_in_))

@@ -147,7 +147,7 @@ class SavedModel(Saved):
         if header["pending"]:
             model._pending = _restore_pending(header["pending"], arrays, model)
         model._check_parameters()
-        if state.weights.shape[1] != model._columns:
+        if len(state.weights) != model._columns:
             raise ValueError("the number of outputs contradicts the weights")
         largest = max(np.abs(state.points).max(initial=0.0), np.abs(state.weights).max(initial=0.0))
         if largest > 1e3 * LARGEST_ENTRY:  # learn_one bounds only the norm

@@ -394,7 +394,7 @@ class _AVM(KernelEstimator):
     @property
     def _live_weights(self) -> NDArray[np.float64]:
         state, outputs = self._fitted(), self._outputs
-        status, weights = state.status[0], state.weights[: state.order]
+        status, weights = state.status[0], state.weights[:, : state.order].T
         latest = self.average == "auto" and status["tracker"] < 0.0
         if latest or weights.shape[1] == outputs:
             return weights[:, :outputs] * status["scale"]

@@ -150,7 +150,7 @@ class _Paired(_POLK):
     @property
     def _live_weights(self) -> NDArray[np.float64]:
         state, outputs = self._fitted(), self._outputs
-        weights = state.weights[: state.order]
+        weights = state.weights[:, : state.order].T
         if self.average:
             return weights[:, outputs : 2 * outputs].copy()
         return weights[:, :outputs] * state.status[0]["scale"]
@@ -160,11 +160,9 @@ class _Paired(_POLK):
         """The state as compression may see it; where that moves points, the past starts anew."""
         state = self._state
         points = state.points[:, : state.order].copy()
-        current = state.weights[:, : self._projected].copy()
         try:
-            yield state._replace(weights=current)
+            yield state._replace(weights=state.weights[: self._projected])
         finally:
-            state.weights[:, : self._projected] = current
             if not np.array_equal(points, state.points[:, : state.order]):
                 self._restart_past()
 
@@ -173,8 +171,8 @@ class _Paired(_POLK):
         state, outputs = self._state, self._outputs
         state.status[0]["ghosts"] = 0
         if self.tracking == "momentum":
-            current = state.weights[: state.order, :outputs] * state.status[0]["scale"]
-            state.weights[: state.order, -outputs:] = current
+            current = state.weights[:outputs, : state.order] * state.status[0]["scale"]
+            state.weights[-outputs:, : state.order] = current
 
     def _shrink(self, limit: int) -> None:
         if self._state.extent > limit:

@@ -220,20 +220,13 @@ expansion_, kernel_
 
         def compositional_pass(*given: Any) -> tuple[int, int]:
             state, settings = State(*given[:8]), Settings(*given[8:22])
-            weights = state.weights
-            current, past = (
-                np.ascontiguousarray(part) for part in np.split(weights, [self._projected], axis=1)
-            )
+            current, past = np.split(state.weights, [self._projected])
             room = np.empty((0, 1)) if self._foretold is None else self._foretold
-            try:
-                with np.errstate(invalid="ignore", over="ignore"):  # such a step is refused
-                    return learn(
-                        state._replace(weights=current), past, settings, Program(*given[22:28]),
-                        Rows(*given[28:33]), *given[33:], room, float(self.beta), self._tracked,
-                    )  # fmt: skip
-            finally:  # a function may raise: the steps before it stay
-                weights[:, : self._projected] = current
-                weights[:, self._projected :] = past
+            with np.errstate(invalid="ignore", over="ignore"):  # such a step is refused
+                return learn(
+                    state._replace(weights=current), past, settings, Program(*given[22:28]),
+                    Rows(*given[28:33]), *given[33:], room, float(self.beta), self._tracked,
+                )  # fmt: skip
 
         return compositional_pass
 
@@ -305,7 +298,7 @@ def make_pass(
             for r in range(count):
                 sample(rows, i + r, x[r])
                 put(inner(f[r, 0], x[r], targets[i + r]), now)
-                if past.shape[1] > 0:  # (20)
+                if past.shape[0] > 0:  # (20)
                     put(inner(earlier[r, 0], x[r], targets[i + r]), then)
                     trackers[r] = (1.0 - rate) * (tracked - then) + now
                 else:  # (19)

@@ -91,7 +91,7 @@ def merge(
     outputs = result._outputs
     parts = []
     for model, share in zip(models, shares, strict=True):
-        part = model._state.weights[: model.model_order_, : model._projected] * share
+        part = model._state.weights[: model._projected, : model.model_order_].T * share
         part[:, :outputs] *= model._state.status[0]["scale"]
         parts.append(part)
     limit = result._capacity_limit(result.n_features_in_)

@@ -287,7 +287,7 @@ class KernelPolicyEvaluation(_POLK):
     @property
     def _live_weights(self) -> NDArray[np.float64]:
         state = self._fitted()
-        weights = state.weights[: state.order]
+        weights = state.weights[:, : state.order].T
         if self.average:
             return weights[:, 1:2].copy()
         return weights[:, :1] * state.status[0]["scale"]
@@ -314,7 +314,7 @@ class KernelPolicyEvaluation(_POLK):
         state = self._fitted()
         if self.method == "scalar":
             return float(state.status[0]["tracker"])
-        return KernelExpansion(self.kernel_, self.dictionary_, state.weights[: state.order, -1])
+        return KernelExpansion(self.kernel_, self.dictionary_, state.weights[-1, : state.order])
 
 
 def _flags(terminal: Any, n: int) -> NDArray[np.float64]:

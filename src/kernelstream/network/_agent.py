@@ -17,6 +17,7 @@ from kernelstream.core.passes import DIVERGED
 from kernelstream.core.polk import PROBE_EVERY
 from kernelstream.core.schedule import step_size
 from kernelstream.core.state import SMALLEST_CAPACITY, resize, spread
+from kernelstream.core.threads import one_thread
 from kernelstream.errors import DivergenceError
 from kernelstream.expansion import expand
 from kernelstream.losses import make_loss
@@ -330,11 +331,12 @@ class Agent:
         if model._state.status[0]["changes"] >= PROBE_EVERY:
             model._watch()
         state = model._state
-        f, losses = np.zeros((count, state.weights.shape[1])), np.empty(len(targets))
-        reason = coupled_step(
-            *state, *self._settings, *model.kernel_.program, *rows,
-            targets, pulls, centres, f, losses,
-        )  # fmt: skip
+        f, losses = np.zeros((count, len(state.weights))), np.empty(len(targets))
+        with one_thread():
+            reason = coupled_step(
+                *state, *self._settings, *model.kernel_.program, *rows,
+                targets, pulls, centres, f, losses,
+            )  # fmt: skip
         if reason == DIVERGED:
             raise DivergenceError(
                 f"agent {self.name!r}: round {self.round} would make the weights overflow: "
@@ -352,7 +354,7 @@ class Agent:
     def _function(self, rows: Rows) -> NDArray[np.float64]:
         """(n, outputs): the current iterate, also where predictions come from an average."""
         state, outputs = self.model._state, self.model._outputs
-        weights = state.weights[: state.order, :outputs] * state.status[0]["scale"]
+        weights = state.weights[:outputs, : state.order].T * state.status[0]["scale"]
         return expand(
             self.model.kernel_, rows, state.points, state.square_norms, state.absolute_norms,
             state.order, weights,
