@@ -1,5 +1,6 @@
 """The one decorator under which everything in ``core`` is compiled."""
 
+import hashlib
 import os
 import stat
 import tempfile
@@ -32,26 +33,27 @@ def _private_cache() -> str:
     return tempfile.mkdtemp(prefix="kernelstream-numba-")
 
 
-def _discard_stale_cache() -> None:
-    """Delete cached machine code when any source in this folder has changed.
+def _sources() -> str:
+    """What all files of this folder hold, as one short text."""
+    contents = hashlib.blake2b(digest_size=16)
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        contents.update(path.read_bytes())
+    return contents.hexdigest()
 
-    Numba compares only the file of the function itself; a constant or a callee in another
-    file may have changed all the same.
+
+_SOURCES = _sources()
+
+
+def _make_fresh(dispatcher: Any) -> Any:
+    """Let the cache of a function depend on all sources in this folder.
+
+    Numba looks at the time of the function's own file: a constant or a callee in another file may
+    have changed all the same, and a process that began before may still write what it compiled.
     """
-    folder = Path(__file__).parent
-    cache = folder / "__pycache__"
-    stamp = cache / "core-sources"
-    found = [path.stat() for path in sorted(folder.glob("*.py"))]
-    sources = " ".join(f"{file.st_mtime_ns}-{file.st_size}" for file in found)
-    try:
-        if stamp.exists() and stamp.read_text() == sources:
-            return
-        for path in [*cache.glob("*.nbi"), *cache.glob("*.nbc")]:
-            path.unlink(missing_ok=True)
-        cache.mkdir(exist_ok=True)
-        stamp.write_text(sources)
-    except OSError:  # read-only: installed, and not edited
-        pass
+    file = getattr(dispatcher._cache, "_cache_file", None)
+    if file is not None and hasattr(file, "_source_stamp"):  # not documented: see the tests
+        file._source_stamp = _SOURCES
+    return dispatcher
 
 
 def compiled(function: Callable[..., Any], **options: Any) -> Any:
@@ -67,11 +69,13 @@ def compiled(function: Callable[..., Any], **options: Any) -> Any:
         "cache": True, "nogil": True, "error_model": "numpy",
         "no_cfunc_wrapper": True, "_nrt": True, **options,
     }  # fmt: skip
+    if INTERPRETED:
+        return function
     try:
-        return numba.njit(**options)(function)
+        return _make_fresh(numba.njit(**options)(function))
     except RuntimeError:  # numba: "cannot cache function ...: no locator available"
         numba.config.CACHE_DIR = _private_cache()
-        return numba.njit(**options)(function)
+        return _make_fresh(numba.njit(**options)(function))
 
 
 def lean(function: Callable[..., Any], **options: Any) -> Any:
@@ -101,6 +105,3 @@ def inline(function: Callable[..., Any]) -> Any:
     a state, a sample and a kernel takes longer than looking at twenty points.
     """
     return inner(function, forceinline=True)
-
-
-_discard_stale_cache()
