@@ -370,7 +370,7 @@ def test_the_function_is_projected_on_the_subspace_that_has_moved(solver, basis,
 
     def function(state):
         L = phi[:, state.numbers[: state.order]] @ state.factor[: state.order]
-        return L @ state.weights[:, 0]
+        return L @ state.weights[0]
 
     state, _ = learn(X[:1], chosen, targets=y[:1])
     spent = 0.0

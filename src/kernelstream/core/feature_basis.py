@@ -76,8 +76,8 @@ def _scale(state, shift):
     for i in range(status.rank):
         for j in range(status.rank):
             state.inner[i, j] = state.inner[i, j] * factor * factor
-        for c in range(state.weights.shape[1]):
-            state.weights[i, c] /= factor
+        for c in range(state.weights.shape[0]):
+            state.weights[c, i] /= factor
     status.exponent += shift
 
 
@@ -123,14 +123,14 @@ def orthonormalise(state, settings, y):
     for i in range(status.order):
         for j in range(rank - 1, -1, -1):
             state.factor[i, j] = dot(state.root, j, state.factor, i, 0, j + 1)
-    for c in range(state.weights.shape[1]):  # the same function: root' v_new = v_old
+    for c in range(state.weights.shape[0]):  # the same function: root' v_new = v_old
         for j in range(rank - 1, -1, -1):
-            total = state.weights[j, c]
+            total = state.weights[c, j]
             for k in range(j + 1, rank):
                 total -= state.root[k, j] * y[k]
             y[j] = total / state.root[j, j]
         for j in range(rank):
-            state.weights[j, c] = y[j]
+            state.weights[c, j] = y[j]
     status.ridge = max(settings.regularisation, FLOOR * rank)
     for i in range(rank):
         for j in range(rank):
@@ -220,13 +220,13 @@ def refresh(state, settings, K):
             for k in range(rank):
                 turned[i, j] += state.factor[i, k] * vectors[k, rank - 1 - j]
     state.factor[:n, :rank] = turned[:n]
-    for c in range(state.weights.shape[1]):
+    for c in range(state.weights.shape[0]):
         for j in range(live):
             turned[j, 0] = 0.0
             for k in range(rank):
-                turned[j, 0] += state.weights[k, c] * vectors[k, rank - 1 - j]
+                turned[j, 0] += state.weights[c, k] * vectors[k, rank - 1 - j]
         for j in range(rank):
-            state.weights[j, c] = turned[j, 0] if j < live else 0.0
+            state.weights[c, j] = turned[j, 0] if j < live else 0.0
     if settings.align:
         _keep_aligned(state, values, vectors, live)
     state.inner[:] = 0.0

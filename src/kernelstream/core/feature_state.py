@@ -44,7 +44,7 @@ class FeatureState(NamedTuple):
     solver: np.ndarray  # (r, r) float64, lower triangular with (M + ridge I)^-1 = solver' solver
     root: np.ndarray  # (r, r) float64, the same without ridge, where something needs it
     rotation: np.ndarray  # (r, r) float64, of the aligned basis
-    weights: np.ndarray  # (r, outputs) float64, v of the linear learner
+    weights: np.ndarray  # (outputs, r) float64, v of the linear learner
     errors: np.ndarray  # (HISTORY,) float64, fit errors, the i-th at i modulo HISTORY ...
     places: np.ndarray  # (HISTORY,) int64, ... and the numbers of their samples
     status: np.ndarray  # (1,) STATUS
@@ -94,7 +94,7 @@ def allocate(
         solver=np.zeros((components, components)),
         root=np.zeros((components, components)),
         rotation=np.eye(components),
-        weights=np.zeros((components, outputs)),
+        weights=np.zeros((outputs, components)),
         errors=np.zeros(HISTORY),
         places=np.zeros(HISTORY, np.int64),
         status=np.zeros(1, STATUS),
@@ -108,7 +108,7 @@ _OTHERS = ("inner", "solver", "root", "rotation", "weights", "errors", "places",
 def resize(state: FeatureState, capacity: int) -> FeatureState:
     """The same state with another capacity."""
     n = state.order
-    features, (components, outputs) = state.points.shape[0], state.weights.shape
+    features, (outputs, components) = state.points.shape[0], state.weights.shape
     new = allocate(features, components, outputs, capacity, len(state.gram) > 0)
     new.points[:, :n] = state.points[:, :n]
     new.gram[:n, :n] = state.gram[:n, :n]
@@ -124,6 +124,7 @@ def pack(state: FeatureState) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     arrays |= {name: getattr(state, name).copy() for name in _OTHERS if name != "status"}
     arrays["points"] = np.ascontiguousarray(state.points[:, :n])
     arrays["gram"] = np.ascontiguousarray(state.gram[:n, :n])
+    arrays["weights"] = np.ascontiguousarray(state.weights.T)  # as in the first files
     for name in ("errors", "places"):
         arrays[name] = arrays[name][:recorded]
     return arrays, {name: state.status[0][name].item() for name in STATUS.names or ()}
@@ -143,6 +144,7 @@ def unpack(arrays: dict[str, np.ndarray], status: dict[str, Any]) -> FeatureStat
         if not good or not lowest <= value < (2**62 if whole else np.inf):
             raise ValueError(f"{name} is not a number that a state can hold")
     (features, n), (r, outputs) = points.shape, weights.shape
+    arrays = {**arrays, "weights": np.ascontiguousarray(weights.T)}
     dense = len(arrays["gram"]) > 0
     state = allocate(features, r, outputs, max(n, 1), dense)
     recorded = min(status["recorded"], HISTORY)

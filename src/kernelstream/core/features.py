@@ -240,19 +240,15 @@ def _carry(state, cross, old_inner, b, y, out, lengths):
     """
     status = state.status[0]
     rank = status.rank
-    for output in range(state.weights.shape[1]):
-        before, after = 0.0, 0.0
+    for o in range(state.weights.shape[0]):
+        before = 0.0
         for i in range(rank):
-            b[i] = 0.0
-            along = 0.0
-            for j in range(rank):
-                b[i] += cross[i, j] * state.weights[j, output]
-                along += old_inner[i, j] * state.weights[j, output]
-            before += along * state.weights[i, output]
-        lengths[output] = before
+            b[i] = dot(cross, i, state.weights, o, 0, rank)
+            before += dot(old_inner, i, state.weights, o, 0, rank) * state.weights[o, i]
+        lengths[o] = before
         after = apply_inverse(state.root, rank, b, y, out)
         for i in range(rank):
-            state.weights[i, output] = out[i]
+            state.weights[o, i] = out[i]
         status.error_spent += math.sqrt(max(before - after, 0.0))
 
 
@@ -260,22 +256,19 @@ def _carry(state, cross, old_inner, b, y, out, lengths):
 def _bound(state, lengths):
     """A projection lengthens no function; rounding does, where a direction is all but lost."""
     rank = state.status[0].rank
-    for output in range(state.weights.shape[1]):
+    for o in range(state.weights.shape[0]):
         lost = False
         for i in range(rank):
-            lost |= not abs(state.weights[i, output]) <= LARGEST_WEIGHT
+            lost |= not abs(state.weights[o, i]) <= LARGEST_WEIGHT
         for i in range(rank):
-            state.weights[i, output] = 0.0 if lost else state.weights[i, output]
+            state.weights[o, i] = 0.0 if lost else state.weights[o, i]
         square = 0.0
         for i in range(rank):
-            along = 0.0
-            for j in range(rank):
-                along += state.inner[i, j] * state.weights[j, output]
-            square += along * state.weights[i, output]
-        if square > lengths[output]:
-            shorter = math.sqrt(lengths[output] / square)
+            square += dot(state.inner, i, state.weights, o, 0, rank) * state.weights[o, i]
+        if square > lengths[o]:
+            shorter = math.sqrt(lengths[o] / square)
             for i in range(rank):
-                state.weights[i, output] *= shorter
+                state.weights[o, i] *= shorter
 
 
 @allocating
@@ -392,14 +385,11 @@ def feature_pass(
         rank = record.rank
 
         if outputs > 0:  # Section VI: foretell, then one step of Pegasos or LMS
-            length = 0.0  # |z|^2 = q' M q
             for j in range(rank):
                 b[j] = c[j] - record.ridge * q[j]  # M q
-                length += b[j] * q[j]
+            length = dot(b, 0, q, 0, 0, rank)  # |z|^2 = q' M q
             for o in range(outputs):
-                f[o] = 0.0
-                for j in range(rank):
-                    f[o] += learner_weights[j, o] * b[j]
+                f[o] = dot(learner_weights, o, b, 0, 0, rank)
             target = target_of(loss, outputs, labels[i])
             active = loss_derivative(loss, loss_number, f, outputs, target, slope)
             eta = step_size(schedule, initial_step, decay, record.steps)
@@ -411,10 +401,9 @@ def feature_pass(
                 if not abs(eta * slope[o]) <= LARGEST_WEIGHT:
                     return DIVERGED, i
             for o in range(outputs):
+                change = -eta * slope[o] if active else 0.0
                 for j in range(rank):
-                    learner_weights[j, o] *= kept
-                    if active:
-                        learner_weights[j, o] -= eta * slope[o] * q[j]
+                    learner_weights[o, j] = fma(change, q[j], kept * learner_weights[o, j])
             record.steps += 1
         if foretold.shape[0] > 0:
             for o in range(outputs):

@@ -290,7 +290,7 @@ class FeatureLearner(KernelEstimator):
             model._state = state = state._replace(gram=np.zeros((side, side)))
         most = state.order if model._budget is None else model._budget
         matrix = (len(state.gram) > 0) == model._keeps_gram
-        if len(state.weights) != model.n_components or state.order > most or not matrix:
+        if state.weights.shape[1] != model.n_components or state.order > most or not matrix:
             raise ValueError("the parameters contradict the state")
         if model._keeps_gram:
             few = slice(min(state.order, _CHECKED))
@@ -389,7 +389,7 @@ class FeatureLearner(KernelEstimator):
         """(B, outputs): f = v'M q as an expansion on the stored samples."""
         rank, ridge, M = self._live_inner()
         state = self._state
-        inside = np.linalg.solve(M + ridge * np.eye(rank), M @ state.weights[:rank])
+        inside = np.linalg.solve(M + ridge * np.eye(rank), M @ state.weights[:, :rank].T)
         return state.factor[: state.order, :rank] @ inside  # type: ignore[no-any-return]
 
     @property
