@@ -41,6 +41,14 @@ def _call(builder, name, *values):
     return builder.call(builder.module.declare_intrinsic(full, (), function), values)
 
 
+def spread(builder, number):
+    """Write a vector of equal numbers."""
+    nothing = ir.Constant(VECTOR, ir.Undefined)
+    single = builder.insert_element(nothing, number, ir.Constant(_I32, 0))
+    first = ir.Constant(ir.VectorType(_I32, VECTOR.count), [0] * VECTOR.count)
+    return builder.shuffle_vector(single, nothing, first)
+
+
 def fused(builder, a, b, c):
     """Write a b + c, rounded once, for numbers or vectors."""
     return _call(builder, "fma", a, b, c)
@@ -52,13 +60,24 @@ def _fma(typingctx, a, b, c):
 
 
 @intrinsic
-def _fma4(typingctx, a, b, c):
+def fma4(typingctx, a, b, c):
+    """a b + c in every lane, rounded once."""
     return _lanes(_lanes, _lanes, _lanes), lambda _, builder, __, abc: fused(builder, *abc)
 
 
 @intrinsic
-def _add4(typingctx, a, b):
+def add4(typingctx, a, b):
     return _lanes(_lanes, _lanes), lambda _, builder, __, ab: builder.fadd(*ab)
+
+
+@intrinsic
+def multiply4(typingctx, a, b):
+    return _lanes(_lanes, _lanes), lambda _, builder, __, ab: builder.fmul(*ab)
+
+
+@intrinsic
+def divide4(typingctx, a, b):
+    return _lanes(_lanes, _lanes), lambda _, builder, __, ab: builder.fdiv(*ab)
 
 
 @intrinsic
@@ -67,12 +86,41 @@ def _abs4(typingctx, a):
 
 
 @intrinsic
-def _zero4(typingctx):
+def zero4(typingctx):
     return _lanes(), lambda _, builder, __, ___: ir.Constant(VECTOR, None)
 
 
 @intrinsic
-def _sum4(typingctx, a):
+def counting4(typingctx):
+    """The numbers 0 to 3."""
+    return _lanes(), lambda _, builder, __, ___: ir.Constant(VECTOR, [0.0, 1.0, 2.0, 3.0])
+
+
+@intrinsic
+def spread4(typingctx, a):
+    """The same number in every lane."""
+    return _lanes(_number), lambda _, builder, __, values: spread(builder, values[0])
+
+
+@intrinsic
+def less4(typingctx, a, b, yes, no):
+    """In every lane ``yes`` where a < b, else ``no``."""
+
+    def codegen(context, builder, signature, values):
+        a, b, yes, no = values
+        return builder.select(builder.fcmp_ordered("<", a, b), yes, no)
+
+    return _lanes(_lanes, _lanes, _lanes, _lanes), codegen
+
+
+@intrinsic
+def lane4(typingctx, a, k):
+    """The number in lane ``k``."""
+    return _number(_lanes, types.int64), lambda _, builder, __, ak: builder.extract_element(*ak)
+
+
+@intrinsic
+def sum4(typingctx, a):
     """(a0 + a2) + (a1 + a3)."""
 
     def codegen(context, builder, signature, values):
@@ -102,7 +150,7 @@ def _load(kind, result):
     return intrinsic(load)
 
 
-_load1, _load4 = _load(_DOUBLE, _number), _load(VECTOR, _lanes)
+_load1, load4 = _load(_DOUBLE, _number), _load(VECTOR, _lanes)
 
 if INTERPRETED:
 
@@ -144,18 +192,18 @@ else:
 
         Arrays have unit stride along the last axis; one of a single dimension is a row.
         """
-        a = b = c = d = _zero4()
+        a = b = c = d = zero4()
         q = begin
         while q + 16 <= end:
-            a = _fma4(_load4(left, i, q), _load4(right, j, q), a)
-            b = _fma4(_load4(left, i, q + 4), _load4(right, j, q + 4), b)
-            c = _fma4(_load4(left, i, q + 8), _load4(right, j, q + 8), c)
-            d = _fma4(_load4(left, i, q + 12), _load4(right, j, q + 12), d)
+            a = fma4(load4(left, i, q), load4(right, j, q), a)
+            b = fma4(load4(left, i, q + 4), load4(right, j, q + 4), b)
+            c = fma4(load4(left, i, q + 8), load4(right, j, q + 8), c)
+            d = fma4(load4(left, i, q + 12), load4(right, j, q + 12), d)
             q += 16
         while q + 4 <= end:
-            a = _fma4(_load4(left, i, q), _load4(right, j, q), a)
+            a = fma4(load4(left, i, q), load4(right, j, q), a)
             q += 4
-        total = _sum4(_add4(_add4(a, b), _add4(c, d)))
+        total = sum4(add4(add4(a, b), add4(c, d)))
         while q < end:
             total = _fma(_load1(left, i, q), _load1(right, j, q), total)
             q += 1
@@ -164,14 +212,14 @@ else:
     @inline
     def lengths(array, i, begin, end):
         """Sums of the squares and of the absolute values of ``array[i, begin:end]``."""
-        squares = absolutes = _zero4()
+        squares = absolutes = zero4()
         q = begin
         while q + 4 <= end:
-            value = _load4(array, i, q)
-            squares = _fma4(value, value, squares)
-            absolutes = _add4(absolutes, _abs4(value))
+            value = load4(array, i, q)
+            squares = fma4(value, value, squares)
+            absolutes = add4(absolutes, _abs4(value))
             q += 4
-        square, absolute = _sum4(squares), _sum4(absolutes)
+        square, absolute = sum4(squares), sum4(absolutes)
         while q < end:
             value = _load1(array, i, q)
             square = _fma(value, value, square)

@@ -17,6 +17,7 @@ from kernelstream.core.kernel import Rows, kernel_rows, self_value
 from kernelstream.core.komp import (
     energy,
     find_cheapest,
+    goes_first,
     look_again,
     store,
     stored_place,
@@ -96,10 +97,7 @@ def _take_in_pair(state, program, rows, values, norms, new, outputs, budget):
             new[s, c] += share * new[r, c]
     error = costs[r]
     last = _length(new, s, outputs, unit) * residuals[s, s]
-    skip = error + last <= budget
-    for j in range(n):
-        bound = last * (state.diagonal[j] + a[s, j] * a[s, j] / residuals[s, s])
-        skip &= energy(state, j, outputs) >= bound
+    skip = error + last <= budget and not goes_first(state, outputs, last, a[s], residuals[s, s])
     if skip:
         for c in range(new.shape[1]):
             if new[s, c] != 0.0:

@@ -15,7 +15,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from kernelstream.core.jit import INTERPRETED, inner
-from kernelstream.core.lanes import VECTOR, fma, fused
+from kernelstream.core.lanes import VECTOR, fma, fused, spread
 
 #: Dense samples that share a tile, and sparse ones that go through a tile of points one after the
 #: other while it is in the first-level cache.
@@ -62,17 +62,11 @@ class Tile:
     def stride(self, array):
         return self.builder.extract_value(array.strides, 0)
 
-    def spread(self, number):
-        nothing = ir.Constant(VECTOR, ir.Undefined)
-        single = self.builder.insert_element(nothing, number, ir.Constant(_I32, 0))
-        first = ir.Constant(ir.VectorType(_I32, _LANES), [0] * _LANES)
-        return self.builder.shuffle_vector(single, nothing, first)
-
     def add(self, sums, value, parts):
         """``sums + value * parts``, vector by vector."""
         if value is None:
             return [self.builder.add(s, p) for s, p in zip(sums, parts, strict=True)]
-        factor = self.spread(value)
+        factor = spread(self.builder, value)
         return [fused(self.builder, factor, p, s) for s, p in zip(sums, parts, strict=True)]
 
     def loop(self, begin, end, points, column, out, line, rows, vectors, entry):
