@@ -1,17 +1,21 @@
 SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# The versions with which everything passed. Those of what builds the package newer versions of pip
+# take from the second name, older ones from the first.
+PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt \
+	$(BIN)/python -m pip --disable-pip-version-check --quiet
+PYTEST := -m pytest -n 2 --dist worksteal
 
 # make PYTHON=/path/to/python chooses the interpreter; otherwise the first suitable one is taken.
 PYTHON ?=
 SUITABLE := import sys, ensurepip, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 
-.PHONY: help test lint bench demo docs clean
+.PHONY: help test test-latest test-oldest constraints lint bench demo docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 lint: $(VENV)/.stamp-test  ## style, types and the direction of imports
 	$(BIN)/ruff check .
@@ -20,8 +24,34 @@ lint: $(VENV)/.stamp-test  ## style, types and the direction of imports
 	$(BIN)/lint-imports
 
 test: lint  ## lint, then all tests, then the compiled core's tests without compiling
-	$(BIN)/python -m pytest -n 2
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m "not slow" tests/core
+	$(BIN)/python $(PYTEST)
+	NUMBA_DISABLE_JIT=1 $(BIN)/python $(PYTEST) -m "not slow" tests/core
+
+test-latest: ENVIRONMENT := .venv-latest
+test-latest: RESOLUTION := highest
+test-latest: $(BIN)/uv  ## all tests with the newest versions that pyproject.toml allows
+	$(TEST_INSTALLED)
+
+# Old packages warn about newer ones beside them: no fault of ours.
+test-oldest: ENVIRONMENT := .venv-oldest
+test-oldest: RESOLUTION := lowest-direct
+test-oldest: WARNINGS := -W default::DeprecationWarning -W default::PendingDeprecationWarning
+test-oldest: $(BIN)/uv  ## all tests with the oldest versions that pyproject.toml allows
+	$(TEST_INSTALLED)
+
+# The package is installed as a wheel: its compiled code is then cached in its own environment, and
+# not beside the sources, where another Numba would replace it.
+define TEST_INSTALLED
+$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python $(ENVIRONMENT)
+$(BIN)/uv pip install --quiet --python $(ENVIRONMENT) --upgrade --resolution $(RESOLUTION) \
+    --only-binary :all: --no-binary kernelstream --reinstall-package kernelstream '.[test]'
+$(ENVIRONMENT)/bin/python $(PYTEST) $(WARNINGS) tests --pyargs kernelstream
+endef
+
+constraints: $(BIN)/uv  ## renew constraints.txt: the newest versions that pyproject.toml allows
+	printf '%s\n' hatchling editables uv | $(BIN)/uv pip compile --quiet --upgrade --all-extras \
+	    --universal --python-version 3.11 --fork-strategy fewest --annotation-style line \
+	    --custom-compile-command 'make constraints' --output-file constraints.txt pyproject.toml -
 
 bench: $(VENV)/.stamp-bench  ## measure against other programs
 	$(BIN)/python -m benchmarks
@@ -33,10 +63,10 @@ docs: $(VENV)/.stamp-docs  ## build the documentation in docs/_build/html
 	$(BIN)/python -m sphinx -b html -d docs/_build/doctrees -W --keep-going -q docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
-clean:  ## remove caches, build and demo outputs (the .venv folder stays)
+clean:  ## remove caches, build and demo outputs (the .venv folders stay)
 	rm -rf build dist demo-output docs/_build docs/gallery docs/reference/generated docs/reference/command_line.md
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	find . -path ./$(VENV) -prune -o -path ./.git -prune -o -name __pycache__ -type d -print0 | xargs -0 rm -rf
+	find . -path './.venv*' -prune -o -path ./.git -prune -o -name __pycache__ -type d -print0 | xargs -0 rm -rf
 
 $(BIN)/python:
 	@for python in $(PYTHON) python3 python3.13 python3.12 python3.11; do \
@@ -48,15 +78,18 @@ $(BIN)/python:
 	echo "kernelstream needs Python 3.11, 3.12 or 3.13 with venv: install one, or name it with make PYTHON=..." >&2; \
 	exit 1
 
-$(VENV)/.stamp-test: pyproject.toml | $(BIN)/python
+$(BIN)/uv: | $(BIN)/python
+	$(PIP) install uv
+
+$(VENV)/.stamp-test: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install -e '.[test]'
 	@touch $@
 
-$(VENV)/.stamp-cli: pyproject.toml | $(BIN)/python
+$(VENV)/.stamp-cli: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install -e '.[cli]'
 	@touch $@
 
-$(VENV)/.stamp-docs: pyproject.toml | $(BIN)/python
+$(VENV)/.stamp-docs: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install -e '.[docs]'
 	@touch $@
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from itertools import product
 
 import numpy as np
 import pytest
@@ -197,18 +198,28 @@ def test_extreme_targets_stay_finite(target):
     assert (constant.predict(batch) == 7.5).all()
 
 
+def test_loading_in_another_process(tmp_path):
+    fingerprints = []
+    cases = product(["classification", "regression"], [False, True])
+    for number, (task, texts) in enumerate(cases):
+        batch = rows(task, texts=texts)
+        model = fresh(task, batch).learn(batch)
+        model.save(tmp_path / str(number))
+        fingerprints.append(model.fingerprint())
+    code = "import sys, kernelstream as k; print(*(k.load(p).fingerprint() for p in sys.argv[1:]))"
+    run = subprocess.run(
+        [sys.executable, "-c", code, *sorted(tmp_path.iterdir())], capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    assert run.stdout.split() == fingerprints
+
+
 @tasks
 @texts_or_not
-def test_predicting_after_loading_in_another_process(task, texts, tmp_path):
+def test_predicting_after_loading(task, texts, tmp_path):
     batch = rows(task, texts=texts)
     model = fresh(task, batch).learn(batch)
     model.save(tmp_path / "model")
-    code = "import sys, kernelstream; print(kernelstream.load(sys.argv[1]).fingerprint())"
-    run = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "model")], capture_output=True, text=True,
-        check=True,
-    )  # fmt: skip
-    assert run.stdout.strip() == model.fingerprint()
     before = model.fingerprint()
     raw = Batch({k: c for k, c in batch.columns.items() if k != "y"}, lines=batch.lines)
     again = StreamModel.load(tmp_path / "model")

@@ -7,6 +7,9 @@ import pytest
 
 from tests.cli.tools import Tool, write_rows
 
+#: Importing it takes a while, and only the server of `tests.cli.tools` should.
+collect_ignore = ["child.py"]
+
 
 @pytest.fixture
 def tool(monkeypatch: pytest.MonkeyPatch, capsys: Any, tmp_path: Path) -> Tool:

@@ -4,8 +4,8 @@ import inspect
 import shlex
 import subprocess
 import sys
+from typing import Any
 
-import click
 import pytest
 import typer
 
@@ -15,7 +15,7 @@ from kernelstream.cli.app import EXAMPLES, app
 from kernelstream.cli.methods import METHODS, method_options
 
 
-def _commands(command: click.Command, name: str = "") -> dict[str, click.Command]:
+def _commands(command: Any, name: str = "") -> dict[str, Any]:
     if not hasattr(command, "commands"):
         return {name: command}
     found = {}
