@@ -1,7 +1,7 @@
 """Fingerprints of many fits, to be computed in processes that differ in what they did before.
 
-``python -m tests.fingerprints FOLDER RUN SEED`` writes what it finds to ``FOLDER/RUN.json``; the
-runs are at the end. `tests/test_bits.py` starts them and compares.
+``python -m tests.fingerprints FOLDER SEED RUN...`` starts a process for each run, one after the
+other, and writes what it finds to ``FOLDER/RUN.json``. `tests/test_bits.py` compares.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
+import multiprocessing
 import pkgutil
 import random
 import re
@@ -52,6 +53,7 @@ from kernelstream.features import (
     OnlineKernelFeatures,
 )
 from kernelstream.kernels import Gaussian, Laplacian, Matern32, Matern52, Polynomial
+from kernelstream.losses import _TABLE
 from kernelstream.network import ConsensusNetwork, ProximityNetwork
 from tests.features.tools import VARIANTS
 
@@ -327,10 +329,9 @@ def kernel_values() -> str:
 
 def losses() -> str:
     f, y = np.random.default_rng(0).normal(size=(2, 50))
-    names = ["hinge", "squared_hinge", "smooth_hinge", "log_loss", "margin_log_loss",
-             "squared_error", "absolute_error", "epsilon_insensitive", "huber", "quantile"]  # fmt: skip
-    values = [Loss(name).value(f, np.sign(y)) for name in names]
-    return digest(*values, *(Loss(name).derivative(f, np.sign(y)) for name in names))
+    made = [Loss(name) for name in _TABLE]
+    values = [loss.value(f, np.sign(y)) for loss in made]
+    return digest(*values, *(loss.derivative(f, np.sign(y)) for loss in made))
 
 
 def coverage() -> str:
@@ -427,11 +428,12 @@ def dispatchers() -> dict[str, Dispatcher]:
 
 
 def load_everything(seed: int) -> None:
-    """All that the cache holds of the core, in some order."""
+    """All that the cache holds of the core for this processor, in some order."""
     everything = [
-        (dispatcher, key[0])
+        (dispatcher, signature)
         for dispatcher in dispatchers().values()
-        for key in dispatcher._cache._cache_file._load_index()
+        for signature, processor, _ in dispatcher._cache._cache_file._load_index()
+        if processor == dispatcher.targetctx.codegen().magic_tuple()
     ]
     random.Random(seed).shuffle(everything)
     for dispatcher, signature in everything:
@@ -451,25 +453,36 @@ def freedoms() -> dict[str, str | None]:
 # ---- the processes -------------------------------------------------------------------------
 
 
-def run(name: str, folder: Path, seed: int) -> dict[str, Any]:
-    """What a process of this name finds."""
-    found: dict[str, Any] = {"seed": seed}
-    names = COLD if name in ("cold", "warm") else list(NAMES)
-    if name == "cold":  # features need nothing of what the second process would compile
-        ahead.start = lambda: None
+def run(name: str, folder: Path, seed: int) -> None:
+    """What a process of this name does."""
+    found: dict[str, Any] = {}
+    names = list(NAMES)
+    if name in ("cold", "warm"):
+        names = COLD
+        ahead.start = lambda: None  # features need nothing of what the second process compiles
     elif name == "loaded":
         load_everything(seed)
         found["freedoms"] = freedoms()
-    elif name == "called":  # functions first, then whatever comes
+    elif name == "called":
         random.Random(seed).shuffle(names)
         names.sort(key=lambda fit: fit != "compress")
     elif name == "tested":
-        after = "tests/network/test_ray.py::test_old_checkpoints_errors_and_death"
-        found["tests"] = pytest.main(["-q", "-p", "no:cacheprovider", "tests/test_expansion.py", after])
-    return {**found, "fits": fingerprints(names, folder)}
+        distributed = "tests/network/test_ray.py::test_old_checkpoints_errors_and_death"
+        words = ["-q", "-p", "no:cacheprovider", "tests/test_expansion.py", distributed]
+        found["tests"] = int(pytest.main(words))
+    found["fits"] = fingerprints(names, folder)
+    (folder / f"{name}.json").write_text(json.dumps(found))
 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    folder, name, seed = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-    (folder / f"{name}.json").write_text(json.dumps(run(name, folder, seed)))
+    # Nothing is compiled or loaded yet: each child begins where a fresh interpreter would be after
+    # some seconds of imports.
+    for name in sys.argv[3:]:
+        child = multiprocessing.get_context("fork").Process(
+            target=run, args=(name, Path(sys.argv[1]), int(sys.argv[2]))
+        )
+        child.start()
+        child.join()
+        if child.exitcode:
+            sys.exit(f"{name} ended with {child.exitcode}")
