@@ -3,6 +3,7 @@
 import datetime
 import decimal
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -110,6 +111,20 @@ def test_columns_and_refusals(tmp_path, kind):
     path.write_bytes(b"nonsense")
     with pytest.raises(StreamError, match=r"is no .* file .*format="):
         open_stream(path)
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_damage_is_told_with_the_file(tmp_path, kind):
+    words = pa.array([f"{number:x}" * 40 for number in range(N)])
+    path = save(kind, tmp_path, pa.table({"word": words}))
+    data = bytearray(path.read_bytes())
+    place = len(data) // 2
+    data[place : place + 40] = bytes(range(200, 240))  # no text, no compressed data, no lengths
+    path.write_bytes(data)
+    with pytest.raises(
+        StreamError, match=rf"{re.escape(str(path))} is damaged after row \d+ \(.+\)"
+    ):
+        read_all(path)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])

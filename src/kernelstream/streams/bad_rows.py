@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple
 
+from kernelstream.errors import naming
 from kernelstream.streams.errors import StreamError
 
 POLICIES = ("raise", "skip", "quarantine")
@@ -90,7 +91,7 @@ class BadRows:
             self._put_aside(self._path, rows)
 
     def _put_aside(self, path: str, rows: list[BadRow]) -> None:
-        with open(path, "ab") as file:
+        with naming(path), open(path, "ab") as file:
             if self._length == 0:
                 file.write(_with_line_end(self._header))
             file.writelines(_with_line_end(row.raw) for row in rows)
