@@ -7,12 +7,13 @@ from collections import deque
 from typing import Any, Self
 
 import numpy as np
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from kernelstream.cli.running import Run, headline, resident_bytes
+from kernelstream.cli.terminal import Console
 from kernelstream.evaluation.metrics import METRICS
 
 _BLOCKS = "▁▂▃▄▅▆▇█"

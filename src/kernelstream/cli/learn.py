@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from kernelstream._version import __version__
 from kernelstream.cli import options
 from kernelstream.cli.display import Display, delta_of, size
-from kernelstream.cli.errors import UserError, check_outputs, checked, print_json
+from kernelstream.cli.errors import UserError, check_outputs, checked
 from kernelstream.cli.methods import METHODS, method_options
 from kernelstream.cli.options import ROWS, RUN
 from kernelstream.cli.running import (
@@ -31,6 +30,7 @@ from kernelstream.cli.running import (
     checkpoint_file,
     quality_notes,
 )
+from kernelstream.cli.terminal import Console, print_json
 from kernelstream.errors import CapWarning
 from kernelstream.pipeline import TASKS
 from kernelstream.storage import replace_file

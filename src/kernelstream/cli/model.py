@@ -7,16 +7,16 @@ from typing import Annotated, Any, Optional
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from kernelstream import models
 from kernelstream.cli.display import delta_of, rounded, size
-from kernelstream.cli.errors import UserError, check_outputs, print_json
+from kernelstream.cli.errors import UserError, check_outputs
 from kernelstream.cli.methods import NOT_OPTIONS
 from kernelstream.cli.options import AsJson
 from kernelstream.cli.predict import ModelFile, load_stream_model
+from kernelstream.cli.terminal import Console, print_json, say
 from kernelstream.evaluation.prequential import DEFAULT_METRICS
 from kernelstream.pipeline import StreamModel
 
@@ -208,8 +208,8 @@ def _write(
         print_json({"points_before": before, "points": merged.model_order_,
                     "error": spent, "out": str(out)})  # fmt: skip
     else:
-        print(f"{before:,} points became {merged.model_order_:,}, "
-              f"at a distance of {spent:.4g} in the RKHS: {out}")  # fmt: skip
+        say(f"{before:,} points became {merged.model_order_:,}, "
+            f"at a distance of {spent:.4g} in the RKHS: {out}")  # fmt: skip
 
 
 def _write_page(path: Path, learned: StreamModel, facts: dict[str, str]) -> None:

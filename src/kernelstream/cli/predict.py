@@ -12,14 +12,15 @@ from typing import IO, Annotated, Any, Optional
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from kernelstream import storage
 from kernelstream.cli.data import plain
-from kernelstream.cli.errors import UserError, check_outputs, print_json
+from kernelstream.cli.errors import UserError, check_outputs
 from kernelstream.cli.options import AsJson, PlainDelimiter, PlainFormat, PlainHeader
 from kernelstream.cli.rows import PlainOnBad, open_rows, warn_of_bad_rows
+from kernelstream.cli.terminal import Console, data_text, print_json
+from kernelstream.errors import naming
 from kernelstream.evaluation.metrics import ClassMetrics, NumberMetrics, check_names
 from kernelstream.evaluation.prequential import DEFAULT_METRICS
 from kernelstream.pipeline import StreamModel
@@ -181,8 +182,9 @@ def _open(
 @contextlib.contextmanager
 def _output(path: Path | None) -> Iterator[IO[str]]:
     if path is None:
-        yield sys.stdout
-        sys.stdout.flush()
+        with naming("standard output"):
+            yield data_text()
+            sys.stdout.flush()
         return
     with replacing(path) as raw:
         text = io.TextIOWrapper(raw, encoding="utf-8", newline="", write_through=False)
