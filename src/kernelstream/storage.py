@@ -334,6 +334,24 @@ def read(path: str | os.PathLike[str]) -> Document:
         raise type(error)(f"{os.fspath(path)}: {error}") from None
 
 
+@contextmanager
+def believing(path: str | os.PathLike[str], document: Document) -> Iterator[None]:
+    """Within, a model is made of a document; whatever goes wrong is the fault of its file.
+
+    A file with the right checksum may still hold anything: which errors that leads to is up to
+    NumPy, Numba and Python.
+    """
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise ModelFileError(
+            f"{os.fspath(path)} is not a valid {document.kind}: {reason}"
+        ) from error
+
+
 class _TableEntry(NamedTuple):
     name: str
     dtype: np.dtype[Any]

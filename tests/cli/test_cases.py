@@ -645,6 +645,23 @@ def test_a_checkpoint_that_is_none(tool, rows, tmp_path):
         assert "cannot be gone on from" in result.err
 
 
+@pytest.mark.parametrize("changes", [
+    {"labels": {"names": ["no", "yes"], "dtype": ",i8"}},
+    {"labels": {"names": ["no", 1], "dtype": "U"}},
+    {"samples": None}, {"samples": 2**70}, {"record_every": -1}, {"offset": "x"}, {"seconds": []},
+])  # fmt: skip
+def test_a_checkpoint_of_nonsense(tool, rows, tmp_path, changes):
+    command = (*LEARN, "--checkpoint", "old", "--resume")
+    tool(*command)
+    path = tmp_path / "old" / "checkpoint.ks"
+    kind, header, arrays = storage.read(path)
+    storage.write(path, kind, {**header, "score": {**header["score"], **changes}}, arrays)
+    assert "cannot be gone on from" in tool(*command, code=2).err
+    header["position"]["bad"]["count"] = 5
+    storage.write(path, kind, header, arrays)
+    assert "contradicts itself: start anew" in tool(*command, code=2).err
+
+
 # ---- datasets ------------------------------------------------------------------------------
 
 

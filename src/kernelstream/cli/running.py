@@ -189,9 +189,9 @@ class Run:
             raise UserError(f"{path} is not a checkpoint", "name the folder given to --checkpoint")
         try:
             return cls._restore(plan, path, document)
-        except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
-            if isinstance(error, StreamError):
-                raise
+        except (UserError, StreamError, OSError, MemoryError):
+            raise
+        except Exception as error:  # what a file holds may lead to any: see storage.believing
             raise UserError(
                 f"{path} cannot be gone on from: {error!r}", "delete it and start anew"
             ) from error

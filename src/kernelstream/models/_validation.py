@@ -19,6 +19,12 @@ from kernelstream.rows import as_rows, count_rows, plain_array
 #: Larger values k(x, x) are refused.
 LARGEST_SELF_KERNEL = 1e100
 
+#: What labels may be in a file: texts, truth values, numbers. NumPy understands far more words,
+#: some of them as code to be parsed.
+LABEL_DTYPES = {"U", *(np.dtype(order + kind).str for order in "<>" for kind in (
+    "?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8",
+))}  # fmt: skip
+
 
 def check_rows(estimator: Any, X: Any, *, new: bool = False) -> Rows:
     """X as samples for the compiled loops: all entries finite, and the width as before.
