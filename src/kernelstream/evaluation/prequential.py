@@ -18,6 +18,7 @@ from kernelstream.evaluation.metrics import ClassMetrics, NumberMetrics, check_n
 from kernelstream.evaluation.risk import LossDistribution
 from kernelstream.evaluation.trace import Trace
 from kernelstream.models.in_units import InUnits
+from kernelstream.rows import check_columns
 
 DEFAULT_METRICS = {True: ("accuracy", "kappa"), False: ("mae", "rmse")}
 
@@ -249,7 +250,8 @@ class Prequential:
         """Refuse bad samples before any is used: later a part of them would be learned."""
         self._learner.check_rows(X)
         if not self._learner.compiled or self._lag or self._step > 1:
-            X = check_array(X, accept_sparse="csr", dtype=np.float64)  # also from data frames
+            check_columns(X)  # of a data frame
+            X = check_array(X, accept_sparse="csr", dtype=np.float64)
             X = csr_array(X) if issparse(X) else X
         n = X.shape[0] if hasattr(X, "shape") else len(X)
         return X, self._learner.check_targets(y, n)
