@@ -154,6 +154,15 @@ def test_frame_with_an_index_of_its_own():
         open_stream(frame, target="b")
 
 
+def test_frames_with_numbers_for_names_and_with_mixed_columns():
+    pandas = pytest.importorskip("pandas")
+    rows, _, _ = read_all(pandas.DataFrame([[1.0, 2.0], [3.0, 4.0]]), batch_rows=1)
+    assert rows == {"0": [1.0, 3.0], "1": [2.0, 4.0]}
+    mixed = pandas.DataFrame({"a": [1, "x"]})
+    with pytest.raises(StreamError, match=r"the data frame cannot be read .*column a .*Convert"):
+        read_all(mixed)
+
+
 def test_something_else_is_refused():
     with pytest.raises(StreamError, match="a path, '-', arrays"):
         open_stream(42)

@@ -123,9 +123,11 @@ class TableSource:
         except (arrow.ArrowException, OSError) as error:
             if isinstance(error, MemoryError):
                 raise
+            problem, cure = "is damaged", "Fetch or write the file again"
+            if self.format == "frame":
+                problem, cure = "cannot be read", "Convert the column, or leave it out"
             raise StreamError(
-                f"{self.name} is damaged after row {self._row} ({_reason(error)}). "
-                "Fetch or write the file again."
+                f"{self.name} {problem} after row {self._row} ({_reason(error)}). {cure}."
             ) from None
 
     def _fill(self, table: Any) -> Any:
@@ -207,10 +209,11 @@ def open_frame(frame: Any, **options: Any) -> TableSource:
             f"not from {type(frame).__name__}."
         ) from None
     names = _unique("the data frame", [str(name) for name in eager.columns])
+    given = dict(zip(names, eager.columns, strict=True))  # pandas has names that are numbers, too
     step = max(options["batch_rows"], 1)
 
     def tables(row: int, selected: list[str]) -> Iterator[Any]:
-        chosen = eager.select(selected)
+        chosen = eager.select([narwhals.col(given[name]) for name in selected])
         for start in range(row, len(chosen), step):
             yield chosen[start : start + step].to_arrow().select(selected)
 
