@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from kernelstream import POLKClassifier, load, make_multidist, storage
+from kernelstream.cli import quality
 from tests.cli.tools import write_rows
 
 LEARN = ("learn", "rows.csv", "--target", "label")
@@ -581,6 +582,56 @@ def test_a_column_that_runs_away_is_told_of_a_model_better_than_none(tool, tmp_p
         notes = json.loads(tool(*words, *more).out)["notes"]
         assert not any("would have done better" in note for note in notes)
         assert [note.split("'")[1] for note in notes if "has left the range" in note] == told
+
+
+@pytest.mark.parametrize("numbers", [False, True])
+def test_evaluate_shows_what_rules_without_a_model_come_to(tool, tmp_path, numbers):
+    rows = write_rows(tmp_path / "rows.csv", 1500, numbers=numbers)
+    target, metric, constant = ("height", "mae", "mean") if numbers else LABEL
+    tool("learn", rows, "--target", target, "--warm-up", 500, "--out", "m.ks")
+    result = json.loads(tool("evaluate", "m.ks", rows, "--json").out)
+    learned = json.loads(tool("learn", rows, "--target", target, "--json").out)
+    for rule in ("no_change", "majority"):  # of the same rows, by the same rules
+        assert result[rule] == learned[rule]
+    assert result["notes"] == []
+    shown = tool("evaluate", "m.ks", rows).out
+    assert (
+        f"{metric} of no change {quality.number(result['no_change'])}, of the {constant}" in shown
+    )
+    assert "note" not in shown
+
+
+LABEL = ("label", "accuracy", "majority")
+
+
+def test_evaluate_says_when_the_model_is_no_better(tool, tmp_path):
+    random = np.random.default_rng(0)
+    rows = [f"{x:.4f},{int(x > 0)}" for x in random.normal(size=400)]
+    (tmp_path / "learned.csv").write_text("\n".join(["x,target", *rows]))
+    tool("learn", "learned.csv", "--out", "m.ks")
+
+    def measured(*rows):
+        (tmp_path / "rows.csv").write_text("\n".join(["x,target", *rows]))
+        result = json.loads(tool("evaluate", "m.ks", "rows.csv", "--json").out)
+        note = result["notes"][0] if result["notes"] else ""
+        assert note in " ".join(tool("evaluate", "m.ks", "rows.csv").out.split())
+        return note
+
+    assert measured(*rows) == ""
+    turned = [row[:-1] + str(1 - int(row[-1])) for row in rows]
+    assert "would have done better than the model (accuracy 0." in measured(*turned)
+    assert "no change would have done as well as the model (accuracy 1)" in measured(
+        *(row for row in rows if row.endswith("1") and not row.startswith("0.0"))
+    )
+    # Right where the label is 1, never right where it is 0, and no rule gets that many right.
+    alternating = ["2.0,1", "2.0,0"] * 50 + ["2.0,1"]
+    assert "no better than chance (kappa 0)" in measured(*alternating)
+
+
+def test_learn_says_nothing_of_a_model_that_waits_for_its_units(tool, tmp_path):
+    rows = write_rows(tmp_path / "rows.csv", 300, numbers=True)
+    notes = json.loads(tool("learn", rows, "--target", "height", "--json").out)["notes"]
+    assert not any("would have done" in note for note in notes)
 
 
 def test_why_there_is_no_auc(tool, tmp_path):

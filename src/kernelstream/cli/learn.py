@@ -17,7 +17,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from kernelstream._version import __version__
-from kernelstream.cli import options
+from kernelstream.cli import options, quality
 from kernelstream.cli.display import Display, delta_of, size
 from kernelstream.cli.errors import UserError, check_outputs, checked
 from kernelstream.cli.methods import METHODS, method_options
@@ -292,17 +292,11 @@ def _print_summary(
     table.add_row("inputs", escape(", ".join(f"{name} ({kind})" for name, kind in kinds.items())))
     for name in run.score.trace.metrics if len(run.score.trace) else ():
         overall, recent = summary[name], summary[f"{name}_window"]
-        table.add_row(
-            name, f"{_number(overall)}   [dim]last {run.plan.window}: {_number(recent)}[/]"
-        )
+        recently = f"last {run.plan.window}: {quality.number(recent)}"
+        table.add_row(name, f"{quality.number(overall)}   [dim]{recently}[/]")
     if len(run.score.trace):
-        name = run.score.trace.metrics[0]
-        other = "majority" if run.model.task == "classification" else "mean"
-        table.add_row(
-            "baselines",
-            f"{name} of no change {_number(summary['no_change'])}, "
-            f"of the {other} {_number(summary['majority'])}",
-        )
+        metric = run.score.trace.metrics[0]
+        table.add_row("baselines", quality.in_words(metric, summary, run.model.task))
         each = summary["microseconds_per_sample"]
         rate = f"{1e6 / max(each, 1e-9):,.0f} per second, reading not included"
         table.add_row("speed", f"{each:.2f} us per sample   [dim]{rate}[/]")
@@ -430,12 +424,6 @@ def _losses(run: Run) -> dict[str, Any]:
     if run.neutral is not None and run.neutral.score.losses is not None:
         losses["the same without risk (polk)"] = run.neutral.score.losses
     return losses
-
-
-def _number(value: float | None) -> str:
-    if value is None or value != value:
-        return "-"
-    return f"{value:.4g}" if abs(value) >= 10 else f"{value:.4f}"
 
 
 def _text(path: Path | None) -> str | None:
