@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import os
+import re
 import sys
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from kernelstream import POLKClassifier, load, make_multidist, storage
 from kernelstream.cli import quality
+from kernelstream.cli.display import size
 from tests.cli.tools import write_rows
 
 LEARN = ("learn", "rows.csv", "--target", "label")
@@ -632,6 +634,26 @@ def test_learn_says_nothing_of_a_model_that_waits_for_its_units(tool, tmp_path):
     rows = write_rows(tmp_path / "rows.csv", 300, numbers=True)
     notes = json.loads(tool("learn", rows, "--target", "height", "--json").out)["notes"]
     assert not any("would have done" in note for note in notes)
+
+
+@pytest.mark.parametrize("method", ["polk", "avm", "colk"])
+@pytest.mark.parametrize("numbers", [False, True])
+def test_a_model_has_one_size(tool, tmp_path, method, numbers):
+    """Also once it is loaded, when it has less spare room."""
+    rows = write_rows(tmp_path / "rows.csv", 1500, numbers=numbers)
+    words = ("learn", rows, "--target", "height" if numbers else "label", "--model", method)
+    words = (*words, "--warm-up", 100, "--out", "m.ks", "--report", "learn.html")
+    learned = json.loads(tool(*words, "--json").out)
+    inspected = json.loads(tool("inspect", "m.ks", "--report", "inspect.html", "--json").out)
+    assert learned["bytes"] == inspected["bytes"] > 10_000
+    told = size(learned["bytes"])
+    assert told in tool(*words).out
+    assert told in tool("inspect", "m.ks").out
+    cards = [re.search(r"<dt>Size</dt>.*?</div>", (tmp_path / f"{name}.html").read_text(), re.S)
+             for name in ("learn", "inspect")]  # fmt: skip
+    assert cards[0][0] == cards[1][0]
+    model = load("m.ks").model
+    assert learned["bytes"] <= model.nbytes_  # that has room for more
 
 
 def test_why_there_is_no_auc(tool, tmp_path):

@@ -89,9 +89,7 @@ class Display:
         )
         estimator = run.model.estimator
         if hasattr(estimator, "model_order_"):
-            table.add_row(
-                "points", f"{estimator.model_order_:,}   [dim]model {size(estimator.nbytes_)}[/]"
-            )
+            table.add_row("points", f"{estimator.model_order_:,}")
         table.add_row("memory", f"{size(resident_bytes())} [dim]of this process[/]")
         if run.source.bad.count:
             table.add_row("refused", Text(f"{run.source.bad.count:,} rows", style="yellow"))

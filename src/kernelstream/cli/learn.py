@@ -32,6 +32,7 @@ from kernelstream.cli.running import (
 )
 from kernelstream.cli.terminal import Console, print_json
 from kernelstream.errors import CapWarning
+from kernelstream.models._files import stored_bytes
 from kernelstream.pipeline import TASKS
 from kernelstream.storage import replace_file
 
@@ -267,7 +268,7 @@ def _summary(outcome: _Outcome) -> dict[str, Any]:
         "samples": run.score.samples,
         "task": run.model.task,
         "points": getattr(estimator, "model_order_", 0),
-        "bytes": getattr(estimator, "nbytes_", 0),
+        "bytes": stored_bytes(run.model.model) if hasattr(run.model.model, "_state") else 0,
         **({"delta": run.model.model.delta_} if run.model.model.has_cells else {}),
         "unlabelled": run.model.unlabelled_,
         "bad_rows": run.source.bad.count,

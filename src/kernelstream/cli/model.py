@@ -18,6 +18,7 @@ from kernelstream.cli.options import AsJson
 from kernelstream.cli.predict import ModelFile, load_stream_model
 from kernelstream.cli.terminal import Console, print_json, say
 from kernelstream.evaluation.prequential import DEFAULT_METRICS
+from kernelstream.models._files import stored_bytes
 from kernelstream.pipeline import StreamModel
 
 Out = Annotated[Path, typer.Option(help="Where to write the resulting model.")]
@@ -51,7 +52,7 @@ def inspect(
         "features": len(names),
         "samples": estimator.n_seen_,
         "points": estimator.model_order_,
-        "bytes": estimator.nbytes_,
+        "bytes": stored_bytes(estimator),
         "error_spent": estimator.error_spent_,
         **_forced(estimator),
         "parameters": {name: value for name, value in estimator.get_params().items()

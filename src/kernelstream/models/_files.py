@@ -157,6 +157,16 @@ class SavedModel(Saved):
         return model  # type: ignore[no-any-return]
 
 
+def stored_bytes(model: Any) -> int:
+    """The size of a model: bytes of all that its file holds of points, weights and factor.
+
+    Unlike ``nbytes_``, which also counts room for more points, it is the same after saving and
+    loading.
+    """
+    arrays, _ = model._pack(model._fitted())
+    return sum(array.nbytes for array in arrays.values())
+
+
 def feature_names(names: Any, features: int) -> NDArray[np.object_]:
     """The names of the features, as a header holds them."""
     if not isinstance(names, list) or [type(name) for name in names] != [str] * features:
