@@ -18,7 +18,7 @@ class IllConditionedError(ArithmeticError):
 
 
 class CapWarning(UserWarning):
-    """A cap on points or bytes costs accuracy."""
+    """A cap on points or bytes was reached: a model with more room might do better."""
 
 
 def callers_level() -> int:

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelstream import POLKClassifier, load, make_multidist, storage
+from kernelstream import CapWarning, POLKClassifier, load, make_multidist, storage
 from kernelstream.cli import quality
 from kernelstream.cli.display import size
+from kernelstream.models._caps import cap_note
 from tests.cli.tools import write_rows
 
 LEARN = ("learn", "rows.csv", "--target", "label")
@@ -654,6 +655,30 @@ def test_a_model_has_one_size(tool, tmp_path, method, numbers):
     assert cards[0][0] == cards[1][0]
     model = load("m.ks").model
     assert learned["bytes"] <= model.nbytes_  # that has room for more
+
+
+@pytest.mark.parametrize("method", ["polk", "avm"])
+def test_a_cap_is_told_in_the_same_words_everywhere(tool, tmp_path, method):
+    rows = write_rows(tmp_path / "rows.csv", 600)
+    words = ("learn", rows, "--target", "label", "--model", method, "--out", "m.ks")
+    words = (*words, "--report", "page.html", "--json")
+    assert not any("room" in note for note in json.loads(tool(*words).out)["notes"])
+    told = json.loads(tool(*words, "--max-points", 5).out)["notes"][-1]
+    model = load("m.ks").model
+    note = cap_note(model)
+    assert note.startswith("max_points=5 ")
+    assert f" {model.n_forced_} " in note
+    assert told == note.replace("max_points=5", "--max-points 5")
+    assert f"{note}." in (tmp_path / "page.html").read_text()
+    assert not re.search("would avoid|larger --epsilon|little harm", told)
+    if method == "avm":
+        X, y = make_multidist(300, random_state=0)
+        with pytest.warns(CapWarning) as warned:
+            model = type(model)(max_points=5).partial_fit(X, y)
+        same = re.sub(r"of \d+ samples", f"of {model.n_forced_} samples", str(warned[0].message))
+        assert same.startswith(f"{cap_note(model)}. n_forced_ ")
+    wide = json.loads(tool(*words, "--max-bytes", "20K").out)["notes"][-1]
+    assert wide.startswith("--max-bytes 20480 ")
 
 
 def test_why_there_is_no_auc(tool, tmp_path):

@@ -20,7 +20,7 @@ from kernelstream._version import __version__
 from kernelstream.cli import options, quality
 from kernelstream.cli.display import Display, delta_of, size
 from kernelstream.cli.errors import UserError, check_outputs, checked
-from kernelstream.cli.methods import METHODS, method_options
+from kernelstream.cli.methods import METHODS, method_options, option
 from kernelstream.cli.options import ROWS, RUN
 from kernelstream.cli.running import (
     RISK_SENSITIVE,
@@ -32,6 +32,7 @@ from kernelstream.cli.running import (
 )
 from kernelstream.cli.terminal import Console, print_json
 from kernelstream.errors import CapWarning
+from kernelstream.models._caps import cap_note
 from kernelstream.models._files import stored_bytes
 from kernelstream.pipeline import TASKS
 from kernelstream.storage import replace_file
@@ -335,19 +336,13 @@ def _command_to_go_on(outcome: _Outcome) -> str | None:
 
 def _notes(run: Run) -> list[str]:
     notes = _row_notes(run)
-    forced = getattr(run.model.estimator, "n_forced_", 0)
-    if forced and run.plan.method == "avm":
-        notes.append(
-            f"the cap on points or bytes left no room for the cells of {forced:,} rows: they "
-            "counted for the nearest core point; kernelstream diameter shows what a larger --delta "
-            "would change"
-        )
-    elif forced:
-        notes.append(
-            f"the cap on points or bytes was in the way {forced:,} times; a larger one "
-            "(--max-points, --max-bytes) or a larger --epsilon would avoid that"
-        )
+    if hasattr(run.model.model, "_state") and (note := cap_note(run.model.model, _as_option)):
+        notes.append(note)
     return notes
+
+
+def _as_option(name: str, value: int) -> str:
+    return f"{option(name)} {value}"
 
 
 def _row_notes(run: Run) -> list[str]:
