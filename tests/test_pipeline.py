@@ -297,6 +297,11 @@ def test_targets_that_make_no_sense():
     model = fresh("classification", words)
     with pytest.raises(ValueError, match="codes without a text"):
         model.learn(Batch(broken, lines=words.lines))
+    cut_off = {**words.columns, "y": Text((np.arange(N) % 2).astype(np.int32), ["a", "a\0"])}
+    with pytest.raises(ValueError, match="line 3, target 'y' holds a NUL character"):
+        model.learn(Batch(cut_off, lines=words.lines))
+    with pytest.raises(ValueError, match=r"line 2, target 'y' is 1e\+200: numbers up to 1e\+150"):
+        numbers.learn(with_target(np.full(N, 1e200)))
 
 
 def test_arguments_that_make_no_sense():

@@ -1,6 +1,9 @@
 """What can go wrong while learning, as types to catch."""
 
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class DivergenceError(ArithmeticError):
@@ -15,7 +18,7 @@ class IllConditionedError(ArithmeticError):
 
 
 class CapWarning(UserWarning):
-    """A cap on points or bytes costs accuracy."""
+    """A cap on points or bytes was reached: a model with more room might do better."""
 
 
 def callers_level() -> int:
@@ -24,3 +27,20 @@ def callers_level() -> int:
     while frame.f_back and frame.f_globals.get("__name__", "").startswith("kernelstream."):
         frame, level = frame.f_back, level + 1
     return level
+
+
+@contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Within, an error of the system names this file: those of writing name none.
+
+    >>> with naming("model.ks"):
+    ...     raise OSError(28, "No space left on device")
+    Traceback (most recent call last):
+    OSError: [Errno 28] No space left on device: 'model.ks'
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = os.fspath(path)
+        raise

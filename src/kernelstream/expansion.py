@@ -219,15 +219,13 @@ class KernelExpansion:
             raise storage.ModelFileError(
                 f"{os.fspath(path)} holds a {document.kind}, not a KernelExpansion"
             )
-        return cls._from_document(document)
+        with storage.believing(path, document):
+            return cls._from_document(document)
 
     @classmethod
     def _from_document(cls, document: storage.Document) -> KernelExpansion:
-        try:
-            kernel = kernel_from_config(document.header["kernel"])
-            return cls(kernel, document.arrays["points"], document.arrays["weights"])
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise storage.ModelFileError(f"not a valid KernelExpansion: {error}") from error
+        kernel = kernel_from_config(document.header["kernel"])
+        return cls(kernel, document.arrays["points"], document.arrays["weights"])
 
     def _check_like(self, other: KernelExpansion) -> None:
         if not isinstance(other, KernelExpansion):

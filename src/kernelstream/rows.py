@@ -1,5 +1,7 @@
 """Samples on their way into the compiled loops."""
 
+import re
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,46 @@ from kernelstream.limits import LARGEST_ENTRY
 _NO_DATA = np.empty(0)
 _NO_INDICES = np.empty(0, np.int32)
 _NO_INDPTR = np.zeros(1, np.int64)
+
+
+#: How the types of columns that hold numbers begin, in pandas, Polars and Arrow.
+_NUMBERS = re.compile(r"(sparse\[)?(u?int\d|float|double|halffloat|bool|complex|decimal|null)")
+_TIMES = re.compile("date|time|duration|period")
+
+
+def check_columns(X: Any) -> None:
+    """Refuse a data frame that holds more than numbers, and name the column.
+
+    NumPy would make numbers of dates, categories and numerals in text, or not: that depends on the
+    library and on the columns beside them.
+    """
+    if hasattr(X, "column_names"):  # Arrow
+        names, kinds = X.column_names, X.schema.types
+    elif hasattr(X, "columns") and hasattr(X, "dtypes") and hasattr(X, "shape"):
+        names, kinds = X.columns, X.dtypes
+    else:
+        return
+    for place, (name, kind) in enumerate(zip(names, kinds, strict=True)):
+        what = str(kind)
+        if what.lower() == "object":
+            column = X.iloc[:, place] if hasattr(X, "iloc") else X[name]
+            other = next((value for value in column if not _is_number(value)), None)
+            what = "" if other is None else type(other).__name__
+        elif _NUMBERS.match(what.lower()):
+            what = ""
+        if what:
+            cure = "encode it with sklearn.preprocessing.OneHotEncoder"
+            if _TIMES.search(what.lower()):
+                cure = "use days since a date"
+            raise ValueError(
+                f"X: column {name!r} holds {what:.80}, not numbers. Convert it ({cure}, for "
+                "example), or leave it out. "
+                "kernelstream.StreamModel prepares texts and dates by itself."
+            )
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or isinstance(value, Number | np.bool_)
 
 
 def dense_rows(X: np.ndarray) -> Rows:
@@ -45,8 +87,9 @@ def as_rows(X: Any) -> Rows:
     The input is copied only where its type or order requires it, and never modified.
     """
     if not issparse(X):
+        check_columns(X)
         array = np.asarray(X)
-        if array.ndim != 2 or array.dtype.kind == "c":
+        if array.ndim != 2 or array.dtype.kind not in "biufO":
             raise ValueError(
                 f"expected real numbers with one row per sample, got {array.dtype} of shape "
                 f"{array.shape}"
@@ -71,7 +114,10 @@ def as_finite_rows(X: Any) -> Rows:
     rows = as_rows(X)
     row, column = first_bad_entry(rows, LARGEST_ENTRY)
     if row >= 0:
-        raise ValueError(f"the entry at row {row}, column {column} is NaN, infinite or too large")
+        raise ValueError(
+            f"the entry at row {row}, column {column} is NaN, infinite or larger than "
+            f"{LARGEST_ENTRY:.0e}"
+        )
     return rows
 
 

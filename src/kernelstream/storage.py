@@ -29,6 +29,8 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelstream.errors import naming
+
 __all__ = [
     "ChecksumError",
     "Document",
@@ -287,16 +289,18 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         return os.open(name, flags, 0o666 if old_mode is None else old_mode)
 
     try:
-        with open(temporary, "xb", opener=create) as file:
+        with naming(path), open(temporary, "xb", opener=create) as file:
             yield file
             if old_mode is not None:
                 os.chmod(temporary, old_mode)  # the bits the umask took away
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             os.unlink(temporary)
+        if isinstance(error, OSError) and error.filename == temporary:
+            error.filename, error.filename2 = os.fspath(path), None
         raise
     _sync_folder(folder)
 
@@ -321,13 +325,31 @@ def read(path: str | os.PathLike[str]) -> Document:
     OSError
         If the file cannot be opened.
     """
-    with open(path, "rb") as file:
+    with naming(path), open(path, "rb") as file:
         start = file.read(len(MAGIC))  # a huge file of another sort is not read to its end
         data = start if start != MAGIC else start + file.read()
     try:
         return loads(data)
     except ModelFileError as error:
         raise type(error)(f"{os.fspath(path)}: {error}") from None
+
+
+@contextmanager
+def believing(path: str | os.PathLike[str], document: Document) -> Iterator[None]:
+    """Within, a model is made of a document; whatever goes wrong is the fault of its file.
+
+    A file with the right checksum may still hold anything: which errors that leads to is up to
+    NumPy, Numba and Python.
+    """
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise ModelFileError(
+            f"{os.fspath(path)} is not a valid {document.kind}: {reason}"
+        ) from error
 
 
 class _TableEntry(NamedTuple):
@@ -456,6 +478,7 @@ def _sync_folder(folder: str) -> None:
         return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        with naming(folder):
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)

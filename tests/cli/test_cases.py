@@ -5,13 +5,17 @@ import gzip
 import io
 import json
 import os
+import re
 import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
-from kernelstream import POLKClassifier, load, make_multidist, storage
+from kernelstream import CapWarning, POLKClassifier, load, make_multidist, storage
+from kernelstream.cli import quality
+from kernelstream.cli.display import size
+from kernelstream.models._caps import cap_note
 from tests.cli.tools import write_rows
 
 LEARN = ("learn", "rows.csv", "--target", "label")
@@ -583,6 +587,100 @@ def test_a_column_that_runs_away_is_told_of_a_model_better_than_none(tool, tmp_p
         assert [note.split("'")[1] for note in notes if "has left the range" in note] == told
 
 
+@pytest.mark.parametrize("numbers", [False, True])
+def test_evaluate_shows_what_rules_without_a_model_come_to(tool, tmp_path, numbers):
+    rows = write_rows(tmp_path / "rows.csv", 1500, numbers=numbers)
+    target, metric, constant = ("height", "mae", "mean") if numbers else LABEL
+    tool("learn", rows, "--target", target, "--warm-up", 500, "--out", "m.ks")
+    result = json.loads(tool("evaluate", "m.ks", rows, "--json").out)
+    learned = json.loads(tool("learn", rows, "--target", target, "--json").out)
+    for rule in ("no_change", "majority"):  # of the same rows, by the same rules
+        assert result[rule] == learned[rule]
+    assert result["notes"] == []
+    shown = tool("evaluate", "m.ks", rows).out
+    assert (
+        f"{metric} of no change {quality.number(result['no_change'])}, of the {constant}" in shown
+    )
+    assert "note" not in shown
+
+
+LABEL = ("label", "accuracy", "majority")
+
+
+def test_evaluate_says_when_the_model_is_no_better(tool, tmp_path):
+    random = np.random.default_rng(0)
+    rows = [f"{x:.4f},{int(x > 0)}" for x in random.normal(size=400)]
+    (tmp_path / "learned.csv").write_text("\n".join(["x,target", *rows]))
+    tool("learn", "learned.csv", "--out", "m.ks")
+
+    def measured(*rows):
+        (tmp_path / "rows.csv").write_text("\n".join(["x,target", *rows]))
+        result = json.loads(tool("evaluate", "m.ks", "rows.csv", "--json").out)
+        note = result["notes"][0] if result["notes"] else ""
+        assert note in " ".join(tool("evaluate", "m.ks", "rows.csv").out.split())
+        return note
+
+    assert measured(*rows) == ""
+    turned = [row[:-1] + str(1 - int(row[-1])) for row in rows]
+    assert "would have done better than the model (accuracy 0." in measured(*turned)
+    assert "no change would have done as well as the model (accuracy 1)" in measured(
+        *(row for row in rows if row.endswith("1") and not row.startswith("0.0"))
+    )
+    # Right where the label is 1, never right where it is 0, and no rule gets that many right.
+    alternating = ["2.0,1", "2.0,0"] * 50 + ["2.0,1"]
+    assert "no better than chance (kappa 0)" in measured(*alternating)
+
+
+def test_learn_says_nothing_of_a_model_that_waits_for_its_units(tool, tmp_path):
+    rows = write_rows(tmp_path / "rows.csv", 300, numbers=True)
+    notes = json.loads(tool("learn", rows, "--target", "height", "--json").out)["notes"]
+    assert not any("would have done" in note for note in notes)
+
+
+@pytest.mark.parametrize("method", ["polk", "avm", "colk"])
+@pytest.mark.parametrize("numbers", [False, True])
+def test_a_model_has_one_size(tool, tmp_path, method, numbers):
+    """Also once it is loaded, when it has less spare room."""
+    rows = write_rows(tmp_path / "rows.csv", 1500, numbers=numbers)
+    words = ("learn", rows, "--target", "height" if numbers else "label", "--model", method)
+    words = (*words, "--warm-up", 100, "--out", "m.ks", "--report", "learn.html")
+    learned = json.loads(tool(*words, "--json").out)
+    inspected = json.loads(tool("inspect", "m.ks", "--report", "inspect.html", "--json").out)
+    assert learned["bytes"] == inspected["bytes"] > 10_000
+    told = size(learned["bytes"])
+    assert told in tool(*words).out
+    assert told in tool("inspect", "m.ks").out
+    cards = [re.search(r"<dt>Size</dt>.*?</div>", (tmp_path / f"{name}.html").read_text(), re.S)
+             for name in ("learn", "inspect")]  # fmt: skip
+    assert cards[0][0] == cards[1][0]
+    model = load("m.ks").model
+    assert learned["bytes"] <= model.nbytes_  # that has room for more
+
+
+@pytest.mark.parametrize("method", ["polk", "avm"])
+def test_a_cap_is_told_in_the_same_words_everywhere(tool, tmp_path, method):
+    rows = write_rows(tmp_path / "rows.csv", 600)
+    words = ("learn", rows, "--target", "label", "--model", method, "--out", "m.ks")
+    words = (*words, "--report", "page.html", "--json")
+    assert not any("room" in note for note in json.loads(tool(*words).out)["notes"])
+    told = json.loads(tool(*words, "--max-points", 5).out)["notes"][-1]
+    model = load("m.ks").model
+    note = cap_note(model)
+    assert note.startswith("max_points=5 ")
+    assert f" {model.n_forced_} " in note
+    assert told == note.replace("max_points=5", "--max-points 5")
+    assert f"{note}." in (tmp_path / "page.html").read_text()
+    assert not re.search("would avoid|larger --epsilon|little harm", told)
+    if method == "avm":
+        X, y = make_multidist(300, random_state=0)
+        with pytest.warns(CapWarning) as warned:
+            model = type(model)(max_points=5).partial_fit(X, y)
+        same = re.sub(r"of \d+ samples", f"of {model.n_forced_} samples", str(warned[0].message))
+        assert same.startswith(f"{cap_note(model)}. n_forced_ ")
+    wide = json.loads(tool(*words, "--max-bytes", "20K").out)["notes"][-1]
+    assert wide.startswith("--max-bytes 20480 ")
+
+
 def test_why_there_is_no_auc(tool, tmp_path):
     for classes in (2, 4):
         lines = [f"{i % 7},{i % classes}\n" for i in range(200)]
@@ -643,6 +741,23 @@ def test_a_checkpoint_that_is_none(tool, rows, tmp_path):
         storage.write(tmp_path / "old" / "checkpoint.ks", "Checkpoint", header, {})
         result = tool(*LEARN, "--checkpoint", "old", "--resume", code=2)
         assert "cannot be gone on from" in result.err
+
+
+@pytest.mark.parametrize("changes", [
+    {"labels": {"names": ["no", "yes"], "dtype": ",i8"}},
+    {"labels": {"names": ["no", 1], "dtype": "U"}},
+    {"samples": None}, {"samples": 2**70}, {"record_every": -1}, {"offset": "x"}, {"seconds": []},
+])  # fmt: skip
+def test_a_checkpoint_of_nonsense(tool, rows, tmp_path, changes):
+    command = (*LEARN, "--checkpoint", "old", "--resume")
+    tool(*command)
+    path = tmp_path / "old" / "checkpoint.ks"
+    kind, header, arrays = storage.read(path)
+    storage.write(path, kind, {**header, "score": {**header["score"], **changes}}, arrays)
+    assert "cannot be gone on from" in tool(*command, code=2).err
+    header["position"]["bad"]["count"] = 5
+    storage.write(path, kind, header, arrays)
+    assert "contradicts itself: start anew" in tool(*command, code=2).err
 
 
 # ---- datasets ------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import tracemalloc
 
 import numpy as np
@@ -57,6 +58,16 @@ def test_round_trip(estimator_class, form, average, batch_size, tmp_path):
         other.load(tmp_path / "model")
 
 
+@pytest.mark.parametrize("kind", [*np.typecodes["AllInteger"], "?", "e", "f", "d", ">i4", ">u8"])
+def test_labels_of_every_type_come_back(kind, tmp_path):
+    X, y = stream(POLKClassifier)
+    model = POLKClassifier().partial_fit(X, y.astype(kind))
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.classes_.dtype == model.classes_.dtype
+    assert again.fingerprint() == model.fingerprint()
+
+
 def test_labels_and_names_come_back(tmp_path):
     pd = pytest.importorskip("pandas")
     X, y = stream(POLKClassifier, classes=3)
@@ -107,11 +118,11 @@ def test_every_damaged_byte_is_noticed(tmp_path):
         damaged = bytearray(original)
         damaged[place] ^= 1 << place % 8
         path.write_bytes(damaged)
-        with pytest.raises(ModelFileError):
+        with pytest.raises(ModelFileError, match=re.escape(str(path))):
             load(path)
     for length in range(0, len(original), 7):
         path.write_bytes(original[:length])
-        with pytest.raises(ModelFileError):
+        with pytest.raises(ModelFileError, match=re.escape(str(path))):
             load(path)
 
 
@@ -179,7 +190,11 @@ NONSENSE = {
     "classes of no type": header(dtype="nothing"),
     "classes of a record type": header(dtype="f8,f8"),
     "classes of a gigantic type": header(dtype="<U100000000"),
+    "classes of a type to be parsed": header(dtype=",i8"),
+    "classes of dates": header(dtype="<M8[s]"),
+    "classes of a type in a list": header(dtype=["<i8"]),
     "names that are none": header(names=5),
+    "names that are letters": header(names="ab"),
     "too few names": header(names=["a"]),
     "names of numbers": header(names=[1, 2]),
     "pending labels out of range": array("pending_targets", fill(3.0)),
@@ -187,6 +202,7 @@ NONSENSE = {
     "pending NaN": array("pending_dense", fill(np.nan)),
     "pending weights negative": array("pending_weights", fill(-1.0)),
     "pending of another width": array("pending_dense", lambda x: x[:, 1:]),
+    "pending data of another shape": array("pending_data", lambda data: np.zeros((0, 3))),
     "pending targets missing": lambda h, a: a.pop("pending_targets"),
     "pending sparse without an indptr": lambda h, a: (
         h.update(pending={"sparse": True}), a.update(pending_indptr=np.empty(0, np.int64))
@@ -210,7 +226,7 @@ NONSENSE = {
     "unknown parameter": parameter(magic=1),
     "parameter of the wrong type": parameter(max_points="many"),
     "parameter out of range": parameter(eta0=-1.0),
-    "parameter without end": parameter(max_bytes=10**400),
+    "parameter without end": parameter(alpha=10**400),
     "unknown loss": parameter(loss={"loss": ["magic", 1.0]}),
     "loss of too much": parameter(loss={"loss": ["huber", 1.0, 2.0]}),
     "loss for numbers": parameter(loss="huber"),
@@ -226,7 +242,7 @@ def refuse(path):
     """The file is refused as a file, without much memory."""
     tracemalloc.start()
     try:
-        with pytest.raises(ModelFileError):
+        with pytest.raises(ModelFileError, match=re.escape(str(path))):
             load(path)
         assert tracemalloc.get_traced_memory()[1] < 2**22
     finally:
@@ -297,6 +313,13 @@ def test_nonsense_that_waits_is_refused_by_avm(name, tmp_path):
     assert_nonsense(AVMClassifier, *craft(AVMClassifier), NONSENSE[name], tmp_path / "model")
 
 
+def test_room_for_more_than_there_is(tmp_path):
+    X, y = stream(AVMClassifier)
+    model = AVMClassifier(delta=1.0, max_bytes=10**30).partial_fit(X, y)  # and does not take ages
+    model.save(tmp_path / "model")
+    assert load(tmp_path / "model").max_bytes == 10**30
+
+
 def test_a_coverage_comes_back(tmp_path):
     X, y = stream(AVMClassifier)
     coverage = Coverage("hyperrectangle", 1.5).fit(X[:50])
@@ -362,7 +385,7 @@ def test_a_kernel_nested_too_deeply_is_refused(depth, crafted, tmp_path):
 def test_nonsense_expansions_are_refused(head, arrays, tmp_path):
     storage.write(tmp_path / "f", "KernelExpansion", head, arrays)
     refuse(tmp_path / "f")
-    with pytest.raises(ModelFileError):
+    with pytest.raises(ModelFileError, match=re.escape(str(tmp_path))):
         KernelExpansion.load(tmp_path / "f")
 
 

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -84,7 +85,7 @@ DENSE_DAMAGES = {
     "strings": (lambda X, y: (X.astype(str).astype(object) + "x", y), "could not convert|numeric"),
     "objects": (lambda X, y: (np.full(X.shape, object()), y), "float|number"),
 }
-BAD_WEIGHTS = {"NaN": np.nan, "negative": -1.0, "infinity": np.inf}
+BAD_WEIGHTS = {"NaN": np.nan, "negative": -1.0, "infinity": np.inf, "huge": 1e300}
 CASES = [(form, name) for form in FORMS for name in DAMAGES] + [
     ("dense", name) for name in DENSE_DAMAGES
 ]
@@ -135,7 +136,8 @@ def test_bad_sample_weight_changes_nothing(estimator_class, value):
     weight[500] = value
     model = estimator_class(random_state=0).partial_fit(X, y)
     for new in (model, estimator_class()):
-        assert_refused(new, lambda m: m.partial_fit(X, y, sample_weight=weight), "row 500")
+        message = rf"numbers from 0 to 1e\+150, got {re.escape(str(value))} at row 500"
+        assert_refused(new, lambda m: m.partial_fit(X, y, sample_weight=weight), message)
         assert_refused(new, lambda m: m.partial_fit(X, y, sample_weight=weight[1:]), "shape")
 
 

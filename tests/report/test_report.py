@@ -363,7 +363,9 @@ def test_long_facts_are_folded(tmp_path, plane):
 def test_forced_removals_are_noted(tmp_path):
     X, y = make_multidist(300, random_state=0)
     model = POLKClassifier(max_points=5, parsimony=0.0).partial_fit(X, y)
-    assert f"forced {model.n_forced_} removals" in written(tmp_path, model).text
+    page = written(tmp_path, model).text
+    assert f"max_points=5 made room {model.n_forced_} times by removing a point" in page
+    assert "What that costs depends on the stream: a run with a larger cap tells." in page
 
 
 @pytest.mark.filterwarnings("ignore::kernelstream.errors.CapWarning")
@@ -371,8 +373,8 @@ def test_avm_has_cells_and_no_budget(tmp_path):
     X, y = make_multidist(300, random_state=0)
     model = AVMClassifier(max_points=5).partial_fit(X, y)
     page = written(tmp_path, model).text
-    assert f"{model.n_forced_} samples outside all cells counted for the nearest core point" in page
-    assert "kernelstream diameter shows what a larger delta would change" in page
+    assert f"max_points=5 left no room for the cells of {model.n_forced_} samples" in page
+    assert "kernelstream diameter what a larger delta would do" in page
     assert f"the cell that it lies in (delta {model.delta_:.3g})" in page
     assert not [word for word in ("budget", "remov", "allowed per step") if word in page]
 

@@ -3,6 +3,7 @@
 import datetime
 import decimal
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -112,6 +113,20 @@ def test_columns_and_refusals(tmp_path, kind):
         open_stream(path)
 
 
+@pytest.mark.parametrize("kind", FILES)
+def test_damage_is_told_with_the_file(tmp_path, kind):
+    words = pa.array([f"{number:x}" * 40 for number in range(N)])
+    path = save(kind, tmp_path, pa.table({"word": words}))
+    data = bytearray(path.read_bytes())
+    place = len(data) // 2
+    data[place : place + 40] = bytes(range(200, 240))  # no text, no compressed data, no lengths
+    path.write_bytes(data)
+    with pytest.raises(
+        StreamError, match=rf"{re.escape(str(path))} is damaged after row \d+ \(.+\)"
+    ):
+        read_all(path)
+
+
 @pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])
 def test_frames(library):
     columns = {"a": [1, 2, None, 4], "b": ["x", None, "y", "x"], "c": [True, False, True, True]}
@@ -137,6 +152,15 @@ def test_frame_with_an_index_of_its_own():
     assert stream.schema == {"a": "number", "t": "date"}
     with pytest.raises(StreamError, match="has no column 'b'"):
         open_stream(frame, target="b")
+
+
+def test_frames_with_numbers_for_names_and_with_mixed_columns():
+    pandas = pytest.importorskip("pandas")
+    rows, _, _ = read_all(pandas.DataFrame([[1.0, 2.0], [3.0, 4.0]]), batch_rows=1)
+    assert rows == {"0": [1.0, 3.0], "1": [2.0, 4.0]}
+    mixed = pandas.DataFrame({"a": [1, "x"]})
+    with pytest.raises(StreamError, match=r"the data frame cannot be read .*column a .*Convert"):
+        read_all(mixed)
 
 
 def test_something_else_is_refused():

@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from kernelstream.streams import Dataset, list_datasets, load_dataset
+from kernelstream.streams import Dataset, StreamError, list_datasets, load_dataset, open_stream
 
 SHAPES = {"a9a": (32561, 123), "elec2": (45312, 8)}
 
@@ -72,8 +72,22 @@ def test_other_content_is_named(folder):
 
 def test_pickled_objects_are_refused(tmp_path):
     np.savez(tmp_path / "bad.npz", X=np.array([{}], dtype=object), y=np.zeros(1))
-    with pytest.raises(ValueError, match="allow_pickle"):
+    with pytest.raises(ValueError, match=r"bad\.npz is no \.npz file of plain arrays"):
         load_dataset("bad", tmp_path)
+
+
+def test_damaged_files_are_named_and_not_listed(tmp_path):
+    np.savez_compressed(tmp_path / "whole.npz", X=np.arange(300.0)[:, None], y=np.zeros(300))
+    data = bytearray((tmp_path / "whole.npz").read_bytes())
+    data[100:140] = bytes(40)  # inside the compressed X
+    (tmp_path / "damaged.npz").write_bytes(data)
+    (tmp_path / "short.npz").write_bytes(data[:200])
+    assert list_datasets(tmp_path) == ["damaged", "whole"]  # its table of contents is intact
+    for name in ("damaged", "short"):
+        with pytest.raises(StreamError, match=rf"{name}\.npz is no \.npz file .* or damaged"):
+            load_dataset(name, tmp_path)
+        with pytest.raises(StreamError, match=rf"{name}\.npz is no \.npz file .* or damaged"):
+            open_stream(tmp_path / f"{name}.npz")
 
 
 @pytest.mark.skipif(

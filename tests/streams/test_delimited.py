@@ -158,6 +158,7 @@ REFUSED = {
     "header only": ("a,b\n", {}, "header and no rows"),
     "names twice": ("a,b,a\n1,2,3\n", {}, "'a' twice"),
     "utf-16": ("a,b\n1,2\n".encode("utf-16"), {}, "UTF-16.*iconv"),
+    "utf-16 without a mark": ("a,b\n1,2\n".encode("utf-16-le"), {}, "a NUL byte.*UTF-16.*iconv"),
     "latin-1 header": ("größe\n1\n".encode("latin-1"), {}, "header is not UTF-8.*iconv"),
     "latin-1": ("a,b\n1,2\n2,größe\n".encode("latin-1"), {}, "line 3: column 'b'.*UTF-8.*iconv"),
     "target": ("load,b\n1,2\n", {"target": "laod"}, "'laod'. Did you mean 'load'.*load, b"),
@@ -248,6 +249,9 @@ WRONG = {
     21: (b"5\n", "1 field, not 2"),
     47: (b'7,"p\nq",\n', "3 fields, not 2"),
     81: (b"1,\xff\n", "not UTF-8"),
+    85: (b"0\x001,x\n", "column 'load' holds a NUL byte"),
+    86: (b'1,"a,b\nc\0"\n', "column 'city' holds a NUL byte"),
+    87: (b"1_000,y\n", "holds '1_000', not a number"),
     90: (b"2020-01-01,y\n", "holds '2020-01-01', not a number"),
 }
 
@@ -292,6 +296,19 @@ def test_bad_rows_are_found_exactly(write, tmp_path, monkeypatch, block_bytes):
         with pytest.raises(StreamError, match=rf"line {bad_lines[0]}: column 'load' holds 'abc'"):
             next(stream)
     assert stream.position == position
+
+
+def test_a_nul_byte_does_not_decide_what_a_column_is(write):
+    content = b"load,city,note\n1,Ulm,a\n0\x001,Ulm,b\n2,Bo\0nn,c\n3,Ulm,d\0\n4,Ulm,e\n"
+    rows, _, stream = read_all(write(content), on_bad="skip", drop=["note"])
+    assert stream.schema == {"load": "number", "city": "text"}
+    assert rows == {"load": [1, 3, 4], "city": ["Ulm"] * 3}  # what is not read does no harm
+    assert stream.bad.first == [
+        (3, "column 'load' holds a NUL byte, which no text has"),
+        (4, "column 'city' holds a NUL byte, which no text has"),
+    ]
+    with pytest.raises(StreamError, match="line 3: column 'load' holds a NUL byte"):
+        read_all(write(content))
 
 
 def test_a_column_that_turns_to_text_late(write):
@@ -353,7 +370,7 @@ def test_numbers_and_truth_mix(write):
 
 fields = st.one_of(
     st.sampled_from(["", "NA", "1", "x", '"', '""', ",", "\n", "\r", "\r\n", " ", "é", "\ufeff"]),
-    st.text(st.characters(exclude_categories=["Cs"]), max_size=6),
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6),
 )
 
 

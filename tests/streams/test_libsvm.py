@@ -66,7 +66,16 @@ WRONG = {
     "1 3:1 2:1": "index 2 follows 3",
     "1 2:1 2:1": "index 2 follows 2",
     "1 13:1": "index 13 is beyond the 12 features",
-    "1 99999999999999999999:1": "beyond the 12 features",
+    "1 99999999999999999999:1": "index '99999999999999999999' is larger than 2147483647",
+    "1 2147483648:1": "index '2147483648' is larger than 2147483647",
+    f"1 1{'0' * 5000}:1": "is larger than 2147483647",
+    "1_0 1:2": "the target is '1_0', not a number",
+    "1 1:1_0": "feature 1 is '1_0', not a number",
+    "1 1:0\x001": r"feature 1 is '0\\x001', not a number",
+    "0\x001 1:1": r"the target is '0\\x001', not a number",
+    "inf 1:1": "the target is 'inf', not a finite number",
+    "1 1:-1e200": "feature 1 is '-1e200', not a finite number of at most",
+    "1 1:nan": "feature 1 is 'nan', not a finite number",
     "1 2": "'2' is not of the form index:value",
     "1 a:2": "'a:2' is not of the form",
 }
@@ -92,6 +101,22 @@ def test_bad_rows(tmp_path, monkeypatch, line, block_bytes):
     assert aside.read_text() == line + "\n"
     with pytest.raises(StreamError, match=rf"line 42: .*{WRONG[line]}"):
         list(open_stream(path, **options))
+
+
+def test_an_index_that_is_too_large_does_not_count_for_the_width(tmp_path):
+    path = tmp_path / "rows.libsvm"
+    path.write_text("1 2147483648:1\n1 2:1\n")
+    stream = open_stream(path, on_bad="skip")
+    assert next(stream).matrix.toarray().tolist() == [[0, 1]]
+    path.write_text("1 2147483648:1\n")
+    with pytest.raises(StreamError, match="line 1: index '2147483648' is larger than 2147483647"):
+        next(open_stream(path))
+
+
+def test_targets_may_be_missing(tmp_path):
+    path = tmp_path / "rows.libsvm"
+    path.write_text("nan 1:1\n1 2:1\n# all\nnan 1:2\n")
+    assert np.isnan(next(open_stream(path)).columns["target"]).tolist() == [True, False, True]
 
 
 def test_refused(tmp_path, monkeypatch):

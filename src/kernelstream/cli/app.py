@@ -2,21 +2,52 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import sys
-from typing import Annotated
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from kernelstream._version import __version__
 from kernelstream.cli import data, demo, diameter, features, learn, model, predict
-from kernelstream.cli.errors import UserError, describe, print_json
-from kernelstream.errors import DivergenceError, IllConditionedError
+from kernelstream.cli.errors import UserError, describe
+from kernelstream.cli.terminal import complain, print_json, visible
+from kernelstream.errors import DivergenceError, IllConditionedError, naming
 from kernelstream.storage import ModelFileError
 from kernelstream.streams import StreamError
 
+#: What typer raises about words on the command line.
+_UsageError: Any = typer.BadParameter.__base__
+
+
+class _Commands(TyperGroup):
+    """The commands; what was typed, by a shell from names of files perhaps, is made visible."""
+
+    def make_context(self, *words: Any, **options: Any) -> Any:
+        with _visible_complaints():
+            return super().make_context(*words, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _visible_complaints():
+            return super().invoke(ctx)
+
+
+@contextlib.contextmanager
+def _visible_complaints() -> Iterator[None]:
+    try:
+        yield
+    except _UsageError as error:
+        error.message = visible(error.message)
+        raise
+
+
 app = typer.Typer(
     name="kernelstream",
+    cls=_Commands,
     help="Kernel machines for endless streams: learn from a file or a pipe, row by row, in memory "
     "that never grows.",
     no_args_is_help=True,
@@ -90,15 +121,47 @@ _EXPECTED = (
 def run() -> None:
     """Run the command given; every expected error is one line and exit code 2.
 
-    A reader of our output that goes away (``| head -1``) is no error: click ends in silence.
+    A reader of our output that goes away (``| head -1``) is no error: it ends in silence.
     """
     try:
-        app(prog_name="kernelstream")
+        _take_missing_descriptors()
+        if sys.stdout is None:
+            raise UserError("standard output is closed", "send it somewhere: > /dev/null")
+        try:
+            app(prog_name="kernelstream")
+        except SystemExit:
+            _flush()
+            raise
     except _EXPECTED as error:
         if os.environ.get("KERNELSTREAM_DEBUG"):
             raise
         problem = describe(error)
-        if "--json" in sys.argv:
-            print_json({"error": problem, "type": type(error).__name__})
-        print(f"kernelstream: {problem}", file=sys.stderr)
+        with contextlib.suppress(OSError):
+            if "--json" in sys.argv:
+                print_json({"error": problem, "type": type(error).__name__})
+            _flush()
+        complain(problem)
         sys.exit(2)
+
+
+def _take_missing_descriptors() -> None:
+    """Where a stream is closed, a file opened later would take its number and get its text."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
+
+
+def _flush() -> None:
+    """Write what waits in standard output: when the interpreter does, errors are too late."""
+    if sys.stdout is None:
+        return
+    try:
+        with naming("standard output"):
+            sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for that later try
+        if error.errno == errno.EPIPE:
+            sys.exit(1)
+        raise

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -11,12 +10,14 @@ from typing import Annotated, Any, Optional
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from kernelstream.cli.errors import UserError, check_outputs, not_accepted
 from kernelstream.cli.options import PlainFormat
 from kernelstream.cli.rows import PlainOnBad, open_rows, warn_of_bad_rows
+from kernelstream.cli.terminal import Console, data_bytes
+from kernelstream.errors import naming
 from kernelstream.preparation import kind_of
 from kernelstream.streams import (
     list_datasets,
@@ -79,7 +80,7 @@ def list_all(
         table.add_row(name, target, f"generated: {text}")
     with contextlib.suppress(FileNotFoundError):
         for name in list_datasets(folder):
-            table.add_row(name, "target", "stored")
+            table.add_row(escape(name), "target", "stored")
     Console().print(table)
 
 
@@ -160,7 +161,8 @@ def write_table(out: str, tables: Tables, target: str) -> None:
                         "use .csv, .tsv, .parquet, .npz or .libsvm")  # fmt: skip
     with contextlib.ExitStack() as stack:
         if out == "-":
-            place: Any = sys.stdout.buffer
+            stack.enter_context(naming("standard output"))
+            place = data_bytes()
         else:
             place = stack.enter_context(replacing(Path(out)))
         writer: Any = None

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from kernelstream.cli import data
+from kernelstream.cli.terminal import say
 
 #: Name, rows, and how it is learned.
 _STREAMS = (
@@ -37,15 +38,17 @@ def demo(
     from kernelstream.cli.app import app
 
     out.mkdir(parents=True, exist_ok=True)
-    print("Compiling on first use takes up to half a minute; it is cached afterwards.", flush=True)
+    say("Compiling on first use takes up to half a minute; it is cached afterwards.")
     for name, rows, options in _STREAMS:
         file, report = out / f"{name}.csv", out / f"{name}.html"
         data.generate(name, str(file), rows, 6)
         words = ["learn", str(file), *shlex.split(options), "--out", str(out / f"{name}.ks"),
                  "--report", str(report)]  # fmt: skip
-        print(f"\n$ kernelstream {shlex.join(words)}", flush=True)
+        say("")
+        say(f"$ kernelstream {shlex.join(words)}")
         sys.argv[1:] = words  # the report names the command
         if code := app(words, standalone_mode=False):  # stopped by a signal
             raise typer.Exit(code)
     reports = " and ".join(str(out / f"{name}.html") for name, _, _ in _STREAMS)
-    print(f"\nReports: {reports}")
+    say("")
+    say(f"Reports: {reports}")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.table import Table
 from scipy.sparse import issparse, vstack
 from sklearn.base import is_classifier
@@ -20,6 +18,7 @@ from kernelstream.cli.errors import UserError, checked
 from kernelstream.cli.methods import make_estimator, method_options
 from kernelstream.cli.rows import OnBad, open_rows, warn_of_bad_rows
 from kernelstream.cli.running import check_given, given_kinds, task_of
+from kernelstream.cli.terminal import Console, print_json, say
 from kernelstream.evaluation import diameter_curve
 from kernelstream.pipeline import TASKS, StreamModel
 from kernelstream.preparation import Preparation
@@ -89,14 +88,14 @@ def diameter(
         curve.plot(out)
     columns = curve.to_columns()
     if as_json:
-        print(json.dumps({name: values.tolist() for name, values in columns.items()}))
+        print_json({name: values.tolist() for name, values in columns.items()})
         return
     table = Table(*columns, title=f"AVM on the first {len(y):,} rows", title_justify="left")
     for row in zip(*columns.values(), strict=True):
         table.add_row(*(f"{value:.4g}" for value in row))
     Console().print(table)
     if out is not None:
-        print(f"Picture: {out}")
+        say(f"Picture: {out}")
 
 
 def _numbers(text: str) -> list[float]:

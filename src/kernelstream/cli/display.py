@@ -7,12 +7,13 @@ from collections import deque
 from typing import Any, Self
 
 import numpy as np
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from kernelstream.cli.running import Run, headline, resident_bytes
+from kernelstream.cli.terminal import Console
 from kernelstream.evaluation.metrics import METRICS
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
@@ -88,9 +89,7 @@ class Display:
         )
         estimator = run.model.estimator
         if hasattr(estimator, "model_order_"):
-            table.add_row(
-                "points", f"{estimator.model_order_:,}   [dim]model {size(estimator.nbytes_)}[/]"
-            )
+            table.add_row("points", f"{estimator.model_order_:,}")
         table.add_row("memory", f"{size(resident_bytes())} [dim]of this process[/]")
         if run.source.bad.count:
             table.add_row("refused", Text(f"{run.source.bad.count:,} rows", style="yellow"))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kernelstream.streams.columns import nearest
 
@@ -107,18 +106,3 @@ def check_outputs(outputs: Mapping[str, Path | None], *inputs: str | Path) -> No
         if real in taken:
             raise UserError(f"{option} {place} would replace {taken[real]}", "choose another name")
         taken[real] = f"what another option writes to {place}"
-
-
-def print_json(values: Mapping[str, Any]) -> None:
-    """One line of strict JSON: what is not a finite number is null."""
-    print(json.dumps(_finite(values), allow_nan=False))
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _finite(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_finite(part) for part in value]
-    if isinstance(value, float) and not abs(value) < float("inf"):
-        return None
-    return value

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Optional, Self
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
@@ -27,7 +27,7 @@ from kernelstream._version import __version__
 from kernelstream.cli import options
 from kernelstream.cli.data import plain, write_table
 from kernelstream.cli.display import size, sparkline
-from kernelstream.cli.errors import UserError, check_outputs, print_json
+from kernelstream.cli.errors import UserError, check_outputs
 from kernelstream.cli.methods import GAMMA, check_value, option, value_of
 from kernelstream.cli.options import ROWS, RUN
 from kernelstream.cli.rows import OnBad, open_rows
@@ -40,6 +40,7 @@ from kernelstream.cli.running import (
     mostly_numbers,
     resident_bytes,
 )
+from kernelstream.cli.terminal import Console, print_json
 from kernelstream.evaluation import FitTrace
 from kernelstream.feature_stream import StreamFeatures
 from kernelstream.features import OnlineKernelFeatures

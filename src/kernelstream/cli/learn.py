@@ -13,15 +13,14 @@ from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from kernelstream._version import __version__
-from kernelstream.cli import options
+from kernelstream.cli import options, quality
 from kernelstream.cli.display import Display, delta_of, size
-from kernelstream.cli.errors import UserError, check_outputs, checked, print_json
-from kernelstream.cli.methods import METHODS, method_options
+from kernelstream.cli.errors import UserError, check_outputs, checked
+from kernelstream.cli.methods import METHODS, method_options, option
 from kernelstream.cli.options import ROWS, RUN
 from kernelstream.cli.running import (
     RISK_SENSITIVE,
@@ -31,7 +30,10 @@ from kernelstream.cli.running import (
     checkpoint_file,
     quality_notes,
 )
+from kernelstream.cli.terminal import Console, print_json
 from kernelstream.errors import CapWarning
+from kernelstream.models._caps import cap_note
+from kernelstream.models._files import stored_bytes
 from kernelstream.pipeline import TASKS
 from kernelstream.storage import replace_file
 
@@ -267,7 +269,7 @@ def _summary(outcome: _Outcome) -> dict[str, Any]:
         "samples": run.score.samples,
         "task": run.model.task,
         "points": getattr(estimator, "model_order_", 0),
-        "bytes": getattr(estimator, "nbytes_", 0),
+        "bytes": stored_bytes(run.model.model) if hasattr(run.model.model, "_state") else 0,
         **({"delta": run.model.model.delta_} if run.model.model.has_cells else {}),
         "unlabelled": run.model.unlabelled_,
         "bad_rows": run.source.bad.count,
@@ -292,17 +294,11 @@ def _print_summary(
     table.add_row("inputs", escape(", ".join(f"{name} ({kind})" for name, kind in kinds.items())))
     for name in run.score.trace.metrics if len(run.score.trace) else ():
         overall, recent = summary[name], summary[f"{name}_window"]
-        table.add_row(
-            name, f"{_number(overall)}   [dim]last {run.plan.window}: {_number(recent)}[/]"
-        )
+        recently = f"last {run.plan.window}: {quality.number(recent)}"
+        table.add_row(name, f"{quality.number(overall)}   [dim]{recently}[/]")
     if len(run.score.trace):
-        name = run.score.trace.metrics[0]
-        other = "majority" if run.model.task == "classification" else "mean"
-        table.add_row(
-            "baselines",
-            f"{name} of no change {_number(summary['no_change'])}, "
-            f"of the {other} {_number(summary['majority'])}",
-        )
+        metric = run.score.trace.metrics[0]
+        table.add_row("baselines", quality.in_words(metric, summary, run.model.task))
         each = summary["microseconds_per_sample"]
         rate = f"{1e6 / max(each, 1e-9):,.0f} per second, reading not included"
         table.add_row("speed", f"{each:.2f} us per sample   [dim]{rate}[/]")
@@ -340,19 +336,13 @@ def _command_to_go_on(outcome: _Outcome) -> str | None:
 
 def _notes(run: Run) -> list[str]:
     notes = _row_notes(run)
-    forced = getattr(run.model.estimator, "n_forced_", 0)
-    if forced and run.plan.method == "avm":
-        notes.append(
-            f"the cap on points or bytes left no room for the cells of {forced:,} rows: they "
-            "counted for the nearest core point; kernelstream diameter shows what a larger --delta "
-            "would change"
-        )
-    elif forced:
-        notes.append(
-            f"the cap on points or bytes was in the way {forced:,} times; a larger one "
-            "(--max-points, --max-bytes) or a larger --epsilon would avoid that"
-        )
+    if hasattr(run.model.model, "_state") and (note := cap_note(run.model.model, _as_option)):
+        notes.append(note)
     return notes
+
+
+def _as_option(name: str, value: int) -> str:
+    return f"{option(name)} {value}"
 
 
 def _row_notes(run: Run) -> list[str]:
@@ -430,12 +420,6 @@ def _losses(run: Run) -> dict[str, Any]:
     if run.neutral is not None and run.neutral.score.losses is not None:
         losses["the same without risk (polk)"] = run.neutral.score.losses
     return losses
-
-
-def _number(value: float | None) -> str:
-    if value is None or value != value:
-        return "-"
-    return f"{value:.4g}" if abs(value) >= 10 else f"{value:.4f}"
 
 
 def _text(path: Path | None) -> str | None:

@@ -7,17 +7,18 @@ from typing import Annotated, Any, Optional
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from kernelstream import models
 from kernelstream.cli.display import delta_of, rounded, size
-from kernelstream.cli.errors import UserError, check_outputs, print_json
+from kernelstream.cli.errors import UserError, check_outputs
 from kernelstream.cli.methods import NOT_OPTIONS
 from kernelstream.cli.options import AsJson
 from kernelstream.cli.predict import ModelFile, load_stream_model
+from kernelstream.cli.terminal import Console, print_json, say
 from kernelstream.evaluation.prequential import DEFAULT_METRICS
+from kernelstream.models._files import stored_bytes
 from kernelstream.pipeline import StreamModel
 
 Out = Annotated[Path, typer.Option(help="Where to write the resulting model.")]
@@ -51,7 +52,7 @@ def inspect(
         "features": len(names),
         "samples": estimator.n_seen_,
         "points": estimator.model_order_,
-        "bytes": estimator.nbytes_,
+        "bytes": stored_bytes(estimator),
         "error_spent": estimator.error_spent_,
         **_forced(estimator),
         "parameters": {name: value for name, value in estimator.get_params().items()
@@ -208,8 +209,8 @@ def _write(
         print_json({"points_before": before, "points": merged.model_order_,
                     "error": spent, "out": str(out)})  # fmt: skip
     else:
-        print(f"{before:,} points became {merged.model_order_:,}, "
-              f"at a distance of {spent:.4g} in the RKHS: {out}")  # fmt: skip
+        say(f"{before:,} points became {merged.model_order_:,}, "
+            f"at a distance of {spent:.4g} in the RKHS: {out}")  # fmt: skip
 
 
 def _write_page(path: Path, learned: StreamModel, facts: dict[str, str]) -> None:

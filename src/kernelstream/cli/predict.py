@@ -12,14 +12,18 @@ from typing import IO, Annotated, Any, Optional
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from kernelstream import storage
+from kernelstream.cli import quality
 from kernelstream.cli.data import plain
-from kernelstream.cli.errors import UserError, check_outputs, print_json
+from kernelstream.cli.errors import UserError, check_outputs
 from kernelstream.cli.options import AsJson, PlainDelimiter, PlainFormat, PlainHeader
 from kernelstream.cli.rows import PlainOnBad, open_rows, warn_of_bad_rows
+from kernelstream.cli.terminal import Console, data_text, print_json
+from kernelstream.errors import naming
+from kernelstream.evaluation.baselines import Baselines
+from kernelstream.evaluation.labels import Labels
 from kernelstream.evaluation.metrics import ClassMetrics, NumberMetrics, check_names
 from kernelstream.evaluation.prequential import DEFAULT_METRICS
 from kernelstream.pipeline import StreamModel
@@ -92,7 +96,11 @@ def evaluate(
     header: PlainHeader = True,
     as_json: AsJson = False,
 ) -> None:
-    """Measure a trained model on labelled rows, without learning from them."""
+    """Measure a trained model on labelled rows, without learning from them.
+
+    Beside it two baselines that know no features: no change repeats the last value of these rows,
+    the other says their most frequent label, or their mean, so far.
+    """
     learned = load_stream_model(model)
     classification = learned.task == "classification"
     names = DEFAULT_METRICS[classification] if metrics is None else tuple(metrics.split(","))
@@ -100,28 +108,41 @@ def evaluate(
     unfit = {"log_loss", "auc"} & set(names)
     if unfit:
         raise UserError(f"{unfit.pop()} is measured while learning only", "use learn --metrics")
-    score: Any = (ClassMetrics if classification else NumberMetrics)(names, window=1, fading=0.5)
+    labels = Labels() if classification else None
+    score: Any = (
+        NumberMetrics(names, window=1, fading=None)
+        if labels is None
+        else ClassMetrics(names, window=1, fading=None, labels=labels)
+    )
+    baselines = Baselines(names[0], labels, window=1, lag=0)
     source = _open(learned, file, on_bad, format, delimiter, header, labelled=True)
     rows = skipped = 0
     with contextlib.closing(source):
         for batch in source:
             targets, known = learned.targets_of(batch)
-            score.update(targets[known], learned.predict(batch)[known])
+            targets = targets[known]
+            score.update(targets, learned.predict(batch)[known])
+            baselines.update(targets if labels is None else labels.encode(targets))
             rows, skipped = rows + int(known.sum()), skipped + int((~known).sum())
         warn_of_bad_rows(source)
     if not rows:
         raise UserError(f"no row of {file} has a value of {learned.target!r}", "nothing to measure")
-    values = score.values()
+    values = score.values() | baselines.values()
     result = {"rows": rows, "unlabelled": skipped, **{name: values[name] for name in names}}
+    note = quality.beaten_by(names[0], values, learned.task)
     if as_json:
-        print_json(result)
+        rules = {name: values[name] for name in ("no_change", "majority")}
+        print_json({**result, **rules, "notes": [note] if note else []})
         return
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", justify="right")
     table.add_column()
     for name, value in result.items():
-        table.add_row(name, f"{value:,}" if isinstance(value, int) else f"{value:.4f}")
-    Console().print(table)
+        table.add_row(name, f"{value:,}" if isinstance(value, int) else quality.number(value))
+    table.add_row("baselines", quality.in_words(names[0], values, learned.task))
+    if note:
+        table.add_row("note", f"[yellow]{note}[/]")
+    Console().print(table, soft_wrap=True)
 
 
 _CURE = "name a model written by kernelstream learn"
@@ -181,8 +202,9 @@ def _open(
 @contextlib.contextmanager
 def _output(path: Path | None) -> Iterator[IO[str]]:
     if path is None:
-        yield sys.stdout
-        sys.stdout.flush()
+        with naming("standard output"):
+            yield data_text()
+            sys.stdout.flush()
         return
     with replacing(path) as raw:
         text = io.TextIOWrapper(raw, encoding="utf-8", newline="", write_through=False)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Any
 
 import typer
 
 from kernelstream.cli.errors import checked
 from kernelstream.cli.options import ROWS
+from kernelstream.cli.terminal import complain
 from kernelstream.streams import Source, open_stream
 
 _HELP = "Rows that do not fit: raise or skip."
@@ -29,5 +29,4 @@ def warn_of_bad_rows(source: Source) -> None:
     """Say on standard error how many rows were skipped, and why the first."""
     if source.bad.count:
         line, reason = source.bad.first[0]
-        text = f"{source.bad.count:,} rows refused, the first on line {line}: {reason}"
-        print(f"kernelstream: {text}", file=sys.stderr)
+        complain(f"{source.bad.count:,} rows refused, the first on line {line}: {reason}")

@@ -18,11 +18,12 @@ from scipy.sparse import csr_array, issparse, vstack
 from sklearn.base import clone, is_classifier
 
 from kernelstream import storage
+from kernelstream.cli import quality
 from kernelstream.cli.errors import UserError
 from kernelstream.cli.methods import TO_TRY, estimator_class, make_estimator, option
 from kernelstream.cli.predict import load_stream_model
 from kernelstream.errors import DivergenceError
-from kernelstream.evaluation import METRICS, Prequential
+from kernelstream.evaluation import Prequential
 from kernelstream.models import POLKClassifier, POLKRegressor
 from kernelstream.pipeline import StreamModel, guess_task
 from kernelstream.preparation import KINDS, Preparation
@@ -189,9 +190,9 @@ class Run:
             raise UserError(f"{path} is not a checkpoint", "name the folder given to --checkpoint")
         try:
             return cls._restore(plan, path, document)
-        except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
-            if isinstance(error, StreamError):
-                raise
+        except (UserError, StreamError, OSError, MemoryError):
+            raise
+        except Exception as error:  # what a file holds may lead to any: see storage.believing
             raise UserError(
                 f"{path} cannot be gone on from: {error!r}", "delete it and start anew"
             ) from error
@@ -402,22 +403,17 @@ def mostly_numbers(batch: Batch, schema: dict[str, str]) -> list[str]:
 
 
 def quality_notes(run: Run) -> list[str]:
-    """Where a rule without a model does better, and inputs that harm or may be why."""
+    """Where a rule without a model does as well, and inputs that harm or may be why."""
     if not len(run.score.trace):
         return []
-    name, numbers = run.score.trace.metrics[0], run.score.trace.summary()
-    constant = "the majority" if run.model.task == "classification" else "the mean"
-    sign = 1.0 if METRICS[name].lower_is_better else -1.0
+    metric, values = run.score.trace.metrics[0], run.score.trace.summary()
     to_try = ", ".join(option(name) for name in TO_TRY[run.plan.method])
     worse = []
-    for when, suffix in (("", ""), ("lately ", "_window")):
-        rules = {
-            "no change": numbers["no_change" + suffix], constant: numbers["majority" + suffix]
-        }  # fmt: skip
-        rule = min(rules, key=lambda rule: sign * rules[rule])
-        if sign * numbers[name + suffix] > sign * rules[rule]:
-            worse.append(f"{when}{rule} would have done better than the model ({name} "
-                         f"{rules[rule]:.4g}): try another {to_try} or --model")  # fmt: skip
+    # Until the units of a target are known the mean is all that is predicted.
+    if run.model.task == "classification" or run.score.samples > run.plan.warm_up:
+        for when, suffix in (("", ""), ("lately ", "_window")):
+            if rule := quality.beaten_by(metric, values, run.model.task, suffix):
+                worse.append(f"{when}{rule}: try another {to_try} or --model")
     return worse[:1] + _far_inputs(run, FAR if worse else VERY_FAR)
 
 

@@ -19,7 +19,7 @@ from kernelstream.compression.coverage import (
     distance_statistics,
     suggested_delta,
 )
-from kernelstream.errors import CapWarning
+from kernelstream.errors import CapWarning, naming
 from kernelstream.evaluation.plots import PALETTE, VALUE_COLORS, _clean_axes, _import_pyplot
 from kernelstream.rows import as_finite_rows, count_rows, slice_rows
 
@@ -235,5 +235,6 @@ def _check_free(model: Any) -> None:
 
 def _saved(figure: Figure, path: str | os.PathLike[str] | None) -> Figure:
     if path is not None:
-        figure.savefig(path, dpi=150)
+        with naming(path):
+            figure.savefig(path, dpi=150)
     return figure

@@ -7,7 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelstream.models._validation import LABEL_DTYPES
+
 Codes = NDArray[np.int64]
+#: What labels may be in a file; objects are those of models of other packages, None before any.
+_DTYPES = {*LABEL_DTYPES, "|O", None}
 
 
 class Labels:
@@ -47,5 +51,9 @@ class Labels:
 
     def set_config(self, config: dict[str, Any]) -> None:
         """Go on from what :meth:`to_config` returned."""
-        self.codes = {name: code for code, name in enumerate(config["names"])}
-        self.dtype = config["dtype"]
+        names, dtype = config["names"], config["dtype"]
+        texts = sum(isinstance(name, str) for name in names)
+        if dtype not in _DTYPES or texts not in (0, len(names)) or None in names:
+            raise ValueError("the labels of a run are not labels")
+        self.codes = {name: code for code, name in enumerate(names)}
+        self.dtype = dtype

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kernelstream.errors import naming
 from kernelstream.evaluation.plots import (
     CURVE_COLOR,
     INK,
@@ -142,7 +143,8 @@ def plot_network_trace(network: Any, path: str | os.PathLike[str] | None = None)
         _clean_axes(ax)
         ax.grid(color="#E6E6E6", linewidth=0.7)
     if path is not None:
-        figure.savefig(path, dpi=150)
+        with naming(path):
+            figure.savefig(path, dpi=150)
     return figure  # type: ignore[no-any-return]
 
 

@@ -18,6 +18,7 @@ from kernelstream.evaluation.metrics import ClassMetrics, NumberMetrics, check_n
 from kernelstream.evaluation.risk import LossDistribution
 from kernelstream.evaluation.trace import Trace
 from kernelstream.models.in_units import InUnits
+from kernelstream.rows import check_columns
 
 DEFAULT_METRICS = {True: ("accuracy", "kappa"), False: ("mae", "rmse")}
 
@@ -165,8 +166,7 @@ class Prequential:
         losses: bool = False,
     ) -> None:
         for name, value, least in (("every", every, 1), ("window", window, 1), ("lag", lag, 0)):
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-                raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
+            _check_whole(name, value, least)
         self.samples = 0
         self.seconds = 0.0
         self.on_record = on_record
@@ -250,7 +250,8 @@ class Prequential:
         """Refuse bad samples before any is used: later a part of them would be learned."""
         self._learner.check_rows(X)
         if not self._learner.compiled or self._lag or self._step > 1:
-            X = check_array(X, accept_sparse="csr", dtype=np.float64)  # also from data frames
+            check_columns(X)  # of a data frame
+            X = check_array(X, accept_sparse="csr", dtype=np.float64)
             X = csr_array(X) if issparse(X) else X
         n = X.shape[0] if hasattr(X, "shape") else len(X)
         return X, self._learner.check_targets(y, n)
@@ -408,6 +409,8 @@ class Prequential:
             raise ValueError(
                 f"this state of a run has format {header.get('format')!r}, expected {FORMAT}"
             )
+        for name, least in (("samples", 0), ("offset", 0), ("record_every", 1)):
+            _check_whole(name, header[name], least)
         settings = {name: header[name] for name in ("metrics", "every", "window", "fading", "lag")}
         run = cls(
             model, **settings, classes=header["classes"], on_record=on_record,
@@ -417,7 +420,7 @@ class Prequential:
             run._unmeasured = header["unmeasured"]
             run.losses.set_arrays(_without("losses", arrays))
         run.samples = run._told = header["samples"]
-        run.seconds = header["seconds"]
+        run.seconds = float(header["seconds"])
         run._offset = header["offset"]
         run.trace = Trace.from_columns(_without("trace", arrays), every=header["record_every"])
         if run._labels is not None:
@@ -437,6 +440,12 @@ class Prequential:
             else:
                 run._waiting = arrays["waiting/X"].copy(), y
         return run
+
+
+def _check_whole(name: str, value: Any, least: int) -> None:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or not least <= value < 2**62:
+        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
 
 
 def _rows(X: Any, first: int, end: int) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kernelstream.errors import naming
 from kernelstream.evaluation.metrics import METRICS
 from kernelstream.evaluation.plots import CURVE_COLOR, INK, PALETTE, _clean_axes, _import_pyplot
 
@@ -188,7 +189,8 @@ class Trace:
         held.spines["left"].set_visible(False)
         held.spines["right"].set_visible(True)
         if path is not None:
-            figure.savefig(path, dpi=150)
+            with naming(path):
+                figure.savefig(path, dpi=150)
         return figure  # type: ignore[no-any-return]
 
     def _check_not_empty(self, what: str) -> None:

@@ -26,7 +26,7 @@ from kernelstream.kernels import (
 )
 from kernelstream.models import _validation as check
 from kernelstream.models._base import as_before_on_error, random_numbers
-from kernelstream.models._files import Saved, _plain, _unplain
+from kernelstream.models._files import Saved, _plain, _unplain, feature_names
 from kernelstream.rows import count_rows, plain_matrix, rows_matrix, slice_rows
 
 #: Kernel values computed at once where the whole matrix is not kept.
@@ -336,9 +336,7 @@ class KernelFeatures(
         names = header["names"]
         model.n_features_in_ = dictionary.shape[1]
         if names is not None:
-            if [type(name) for name in names] != [str] * model.n_features_in_:
-                raise ValueError("the names of the features are not names")
-            model.feature_names_in_ = np.array(names, dtype=object)
+            model.feature_names_in_ = feature_names(names, model.n_features_in_)
         check.check_kernel_range(model.kernel_, check.check_rows(model, dictionary, new=True))
         model.dictionary_, model.factor_, model.objective_ = dictionary, factor, objective
         model.n_iter_ = len(objective) // 2

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import itertools
 import secrets
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from operator import attrgetter, is_
@@ -157,6 +158,9 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
         if checked is not None and all(map(is_, given, checked)):
             return
         self._validate_params()
+        for name, value in zip(names, given, strict=True):
+            if isinstance(value, int) and abs(value) > sys.float_info.max:
+                raise ValueError(f"{name} is a number of {value.bit_length()} bits: too large")
         self._check_combination()
         if hasattr(self, "_state") and not anew:
             for name in self._lasting:
@@ -207,7 +211,8 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
         limit = np.iinfo(np.int32).max if self.max_points is None else self.max_points + batch
         if self.max_bytes is not None:
             waiting = self._held_back(features, columns)
-            fits = largest_capacity(self.max_bytes - waiting, features, columns, self._factored)
+            most = min(self.max_bytes, sys.maxsize)  # beyond, a float says too little
+            fits = largest_capacity(most - waiting, features, columns, self._factored)
             if fits < batch + 1:
                 least = state_bytes(batch + 1, features, columns, self._factored) + waiting
                 together = f" and batches of {batch}" if batch > 1 else ""

@@ -275,9 +275,9 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         }
 
     def _restore_extra(self, header: dict[str, Any]) -> None:
-        labels, dtype = header["classes"], np.dtype(header["dtype"])
+        labels, dtype = header["classes"], header["dtype"]
         plain = all(isinstance(label, str | bool | int | float) for label in labels)
-        if not labels or not plain or dtype.kind not in "biufU" or dtype.itemsize > 16:
+        if not labels or not plain or dtype not in check.LABEL_DTYPES:
             raise ValueError("the classes are not labels")
         self.classes_ = np.array(labels, dtype=dtype)
         if not np.array_equal(np.unique(self.classes_), self.classes_):

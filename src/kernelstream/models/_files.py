@@ -139,9 +139,7 @@ class SavedModel(Saved):
             raise ValueError("the number of features contradicts the points")
         model.n_features_in_ = header["features"]
         if header["names"] is not None:
-            if [type(name) for name in header["names"]] != [str] * model.n_features_in_:
-                raise ValueError("the names of the features are not names")
-            model.feature_names_in_ = np.array(header["names"], dtype=object)
+            model.feature_names_in_ = feature_names(header["names"], model.n_features_in_)
         model._restore_extra(header)
         model._pending = None
         if header["pending"]:
@@ -157,6 +155,23 @@ class SavedModel(Saved):
         model._state = state
         model._resize(capacity)
         return model  # type: ignore[no-any-return]
+
+
+def stored_bytes(model: Any) -> int:
+    """The size of a model: bytes of all that its file holds of points, weights and factor.
+
+    Unlike ``nbytes_``, which also counts room for more points, it is the same after saving and
+    loading.
+    """
+    arrays, _ = model._pack(model._fitted())
+    return sum(array.nbytes for array in arrays.values())
+
+
+def feature_names(names: Any, features: int) -> NDArray[np.object_]:
+    """The names of the features, as a header holds them."""
+    if not isinstance(names, list) or [type(name) for name in names] != [str] * features:
+        raise ValueError("the names of the features are not names")
+    return np.array(names, dtype=object)
 
 
 def embed(model: Any, prefix: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -207,18 +222,11 @@ def load(path: str | os.PathLike[str]) -> Any:
     True
     """
     document = storage.read(path)
-    if document.kind == "KernelExpansion":
-        return KernelExpansion._from_document(document)
-    if document.kind not in _KINDS:
+    kind: Any = {**_KINDS, "KernelExpansion": KernelExpansion}.get(document.kind)
+    if kind is None:
         raise storage.ModelFileError(f"{os.fspath(path)} holds an unknown {document.kind!r:.80}")
-    try:
-        return _KINDS[document.kind]._from_document(document)
-    except (
-        KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError,
-    ) as error:  # fmt: skip
-        raise storage.ModelFileError(
-            f"{os.fspath(path)} is not a valid {document.kind}: {error}"
-        ) from error
+    with storage.believing(path, document):
+        return kind._from_document(document)
 
 
 def _plain(value: Any) -> Any:

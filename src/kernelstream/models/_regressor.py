@@ -95,7 +95,10 @@ class KernelRegressor(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         if isinstance(y, complex | np.complexfloating):
             raise ValueError("Complex data not supported: learn_one takes real numbers")
         if not abs(y) <= LARGEST_ENTRY:
-            raise ValueError(f"learn_one: the target must be a finite number, got {y}")
+            raise ValueError(
+                f"learn_one: the target must be a number of at most {LARGEST_ENTRY:.0e} in size, "
+                f"got {y}"
+            )
         self._learn_one(x, float(y))
 
     def predict(self, X: Any) -> NDArray[np.float64]:

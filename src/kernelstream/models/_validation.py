@@ -14,10 +14,16 @@ from sklearn.utils.validation import validate_data
 from kernelstream.core.kernel import Rows, first_bad_entry, self_value
 from kernelstream.kernels import Kernel
 from kernelstream.limits import LARGEST_ENTRY
-from kernelstream.rows import as_rows, count_rows, plain_array
+from kernelstream.rows import as_rows, check_columns, count_rows, plain_array
 
 #: Larger values k(x, x) are refused.
 LARGEST_SELF_KERNEL = 1e100
+
+#: What labels may be in a file: texts, truth values, numbers. NumPy understands far more words,
+#: some of them as code to be parsed.
+LABEL_DTYPES = {"U", *(np.dtype(order + kind).str for order in "<>" for kind in (
+    "?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8",
+))}  # fmt: skip
 
 
 def check_rows(estimator: Any, X: Any, *, new: bool = False) -> Rows:
@@ -26,6 +32,8 @@ def check_rows(estimator: Any, X: Any, *, new: bool = False) -> Rows:
     A ``new`` estimator has no width yet: see :func:`note_features`.
     """
     _refuse_masked(X, "X")
+    if getattr(getattr(X, "dtype", None), "kind", "") in ("U", "S"):
+        raise ValueError("X holds text: convert it to numbers")
     if not new and _is_plain(X) and not hasattr(estimator, "feature_names_in_"):
         # What scikit-learn's checks come to for such an array, at a fraction of their time.
         if X.shape[1] != estimator.n_features_in_:
@@ -35,6 +43,7 @@ def check_rows(estimator: Any, X: Any, *, new: bool = False) -> Rows:
             )
         if float(np.vdot(X, X)) < LARGEST_ENTRY**2:
             return as_rows(X)
+    check_columns(X)
     array = check_array(
         X,
         accept_sparse="csr",
@@ -58,8 +67,19 @@ def check_rows(estimator: Any, X: Any, *, new: bool = False) -> Rows:
 def _refuse_masked(array: Any, name: str) -> None:
     if isinstance(array, np.ma.MaskedArray):
         raise ValueError(f"{name} is a masked array: fill it in, or drop the masked rows")
+    _refuse_dates(array, name)
+
+
+def _refuse_dates(array: Any, name: str) -> None:
     if getattr(getattr(array, "dtype", None), "kind", "") in ("m", "M"):
         raise ValueError(f"{name} holds dates or durations: convert them to numbers")
+
+
+def _holds_text(array: NDArray[Any]) -> bool:
+    """Texts, of which NumPy makes numbers if they are numerals."""
+    if array.dtype.kind == "O":
+        return any(isinstance(value, str | bytes) for value in array.ravel())
+    return array.dtype.kind in "US"
 
 
 def _is_plain(X: Any) -> bool:
@@ -129,6 +149,9 @@ def check_labels(y: Any, n: int, name: str = "y") -> NDArray[Any]:
         texts = sum(isinstance(label, str) for label in labels)
         if texts not in (0, len(labels)):
             raise ValueError(f"Input {name} mixes text with other labels: convert them to one type")
+        cut = [i for i, label in enumerate(labels) if isinstance(label, str) and "\0" in label]
+        if cut:  # NumPy drops it from the end of a text: two classes could become one
+            raise ValueError(f"Input {name} contains a NUL character at row {cut[0]}: not a label.")
         labels = np.array(labels.tolist())
     check_classification_targets(labels)
     if labels.dtype.kind not in "biufU":
@@ -142,9 +165,12 @@ def check_numbers(y: Any, n: int) -> NDArray[np.float64]:
         raise ValueError("y must be dense")
     _refuse_masked(y, "y")
     targets = column_or_1d(y, warn=True)
+    _refuse_dates(targets, "y")
     if targets.dtype.kind == "c":
         raise ValueError("Complex data not supported: y must hold real numbers")
     try:
+        if _holds_text(targets):
+            raise ValueError
         targets = plain_array(targets, np.float64)
     except (TypeError, ValueError):
         raise ValueError("y must hold numbers; for class labels use a classifier") from None
@@ -168,11 +194,14 @@ def check_sample_weight(
         return None
     _refuse_masked(sample_weight, "sample_weight")
     given = np.asarray(sample_weight)
+    _refuse_dates(given, "sample_weight")
+    if _holds_text(given):
+        raise ValueError("sample_weight holds text: convert it to numbers")
     if given.dtype.kind == "c":
         raise ValueError("sample_weight must hold real numbers")
     try:
         weights = plain_array(given, np.float64)
-    except (TypeError, OverflowError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError("sample_weight must hold numbers") from None
     if weights.ndim == 0:
         weights = np.full(n, float(weights))
@@ -181,7 +210,8 @@ def check_sample_weight(
     bad = np.flatnonzero(~((weights >= 0.0) & (weights <= LARGEST_ENTRY)))
     if len(bad):
         raise ValueError(
-            f"sample_weight must be finite and >= 0, got {weights[bad[0]]} at row {bad[0]}"
+            f"sample_weight must hold numbers from 0 to {LARGEST_ENTRY:.0e}, got "
+            f"{weights[bad[0]]} at row {bad[0]}"
         )
     if some and not weights.any():
         raise ValueError("sample_weight is zero everywhere: there is nothing to learn from")

@@ -26,6 +26,7 @@ from kernelstream.errors import CapWarning, callers_level
 from kernelstream.kernels import KERNEL_NAMES, Kernel, first_gamma, make_kernel
 from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, Loss, make_loss
 from kernelstream.models._base import KernelEstimator, as_before_on_error, sample_bytes
+from kernelstream.models._caps import cap_note
 from kernelstream.models._classifier import KernelClassifier
 from kernelstream.models._regressor import KernelRegressor
 from kernelstream.rows import slice_rows, take_rows
@@ -359,22 +360,8 @@ class _AVM(KernelEstimator):
         super()._run(rows, targets, weights)
         if self.n_forced_ and not self._warned and not self._deciding:
             self._warned = True
-            self._warn_of_cap()
-
-    def _warn_of_cap(self) -> None:
-        features = self._state.points.shape[0]
-        by_points = self.max_points is not None
-        if by_points and self.max_bytes is not None:
-            by_points = self._capacity_limit(features) == self.max_points + 1
-        cap = f"max_points={self.max_points}" if by_points else f"max_bytes={self.max_bytes}"
-        warnings.warn(
-            f"{cap} leaves no room for more cells of diameter delta={self.delta_:.3g}: from now "
-            "on a sample outside all of them counts for the nearest core point (n_forced_ says how "
-            "many). Often that does little harm: kernelstream.evaluation.diameter_curve shows what "
-            "a larger delta would change.",
-            CapWarning,
-            stacklevel=callers_level(),
-        )
+            note = f"{cap_note(self)}. n_forced_ goes on counting, without further warnings"
+            warnings.warn(note, CapWarning, stacklevel=callers_level())
 
     @property
     def _lean(self) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelstream._version import __version__
+from kernelstream.models._caps import cap_note
 from kernelstream.report import progress as told
 from kernelstream.report.picture import picture
 from kernelstream.report.points import influential_points
@@ -182,19 +183,8 @@ def _approximation(model: Any) -> tuple[str, str]:
 
 
 def _own_notes(model: Any) -> list[str]:
-    forced = model.n_forced_
-    if not forced:
-        return []
-    if _has_cells(model):
-        return [
-            f"{_samples(forced)} outside all cells counted for the nearest core point: a cap on "
-            "points or bytes left no room for more. Often that does little harm; kernelstream "
-            "diameter shows what a larger delta would change."
-        ]
-    return [
-        f"A cap on points or bytes forced {forced} removal{'s' if forced > 1 else ''} beyond the "
-        "error budget. A higher cap, or a larger error allowed per step, would avoid them."
-    ]
+    note = cap_note(model)
+    return [f"{note}."] if note else []
 
 
 def _samples(count: int) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelstream.models._files import stored_bytes
 from kernelstream.report.charts import (
     MINUS,
     MISSING,
@@ -120,7 +121,7 @@ def cards(progress: Progress, model: Any) -> tuple[list[Card], list[Card]]:
             _grouped(model.model_order_),
             f"of at most {_grouped(most)}" if most else "",
         ),
-        Card("Memory", memory(model.nbytes_), "held by the model"),
+        Card("Size", memory(stored_bytes(model)), "as in its file"),
         Card(
             "Samples per second",
             compact(speed),
@@ -203,7 +204,14 @@ def cost_charts(progress: Progress) -> list[Chart]:
     time = Series("time per sample", "thick", per_sample)
     return [
         line_chart("Stored points", samples, [order], from_zero="xy"),
-        line_chart("Memory", samples, [bytes_], y_format=memory, from_zero="xy"),
+        line_chart(
+            "Memory",
+            samples,
+            [bytes_],
+            y_format=memory,
+            from_zero="xy",
+            note="With room for more points, which a file does without.",
+        ),
         line_chart("Time per sample", ends, [time], y_format=duration, from_zero="xy", note=note),
     ]
 

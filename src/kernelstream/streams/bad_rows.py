@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple
 
+from kernelstream.errors import naming
 from kernelstream.streams.errors import StreamError
 
 POLICIES = ("raise", "skip", "quarantine")
@@ -58,6 +59,8 @@ class BadRows:
         self.policy = policy
         self.count: int = state.get("count", 0)
         self.first: list[tuple[int, str]] = [(line, why) for line, why in state.get("first", [])]
+        if type(self.count) is not int or min(self.count, REMEMBERED) != len(self.first):
+            raise StreamError(f"The position in {name} contradicts itself: start anew.")
         self._path = os.fspath(path) if policy == "quarantine" and path is not None else None
         self._header = header
         self._length = 0
@@ -90,7 +93,7 @@ class BadRows:
             self._put_aside(self._path, rows)
 
     def _put_aside(self, path: str, rows: list[BadRow]) -> None:
-        with open(path, "ab") as file:
+        with naming(path), open(path, "ab") as file:
             if self._length == 0:
                 file.write(_with_line_end(self._header))
             file.writelines(_with_line_end(row.raw) for row in rows)

@@ -108,12 +108,27 @@ class TableSource:
         except (arrow.ArrowInvalid, arrow.ArrowNotImplementedError, arrow.ArrowTypeError) as error:
             raise StreamError(
                 f"{self.name}, rows from {self._row}: column {name!r} does not convert to "
-                f"{kind}: {str(error).splitlines()[0]}"
+                f"{kind}: {_reason(error)}"
             ) from None
 
     def _next_table(self) -> Any:
         """The next table that has rows, or None."""
-        return next((table for table in self._tables if len(table)), None)
+        arrow = require("pyarrow", "Reading columns")
+        try:
+            table = next((table for table in self._tables if len(table)), None)
+            if table is not None:
+                # Arrow believes what a file says of its bytes, and crashes where that is wrong.
+                table.validate(full=True)
+            return table
+        except (arrow.ArrowException, OSError) as error:
+            if isinstance(error, MemoryError):
+                raise
+            problem, cure = "is damaged", "Fetch or write the file again"
+            if self.format == "frame":
+                problem, cure = "cannot be read", "Convert the column, or leave it out"
+            raise StreamError(
+                f"{self.name} {problem} after row {self._row} ({_reason(error)}). {cure}."
+            ) from None
 
     def _fill(self, table: Any) -> Any:
         """Add tables until a batch is there, or no more come."""
@@ -194,10 +209,11 @@ def open_frame(frame: Any, **options: Any) -> TableSource:
             f"not from {type(frame).__name__}."
         ) from None
     names = _unique("the data frame", [str(name) for name in eager.columns])
+    given = dict(zip(names, eager.columns, strict=True))  # pandas has names that are numbers, too
     step = max(options["batch_rows"], 1)
 
     def tables(row: int, selected: list[str]) -> Iterator[Any]:
-        chosen = eager.select(selected)
+        chosen = eager.select([narwhals.col(given[name]) for name in selected])
         for start in range(row, len(chosen), step):
             yield chosen[start : start + step].to_arrow().select(selected)
 
@@ -219,7 +235,11 @@ def _unique(source: str, names: list[str]) -> list[str]:
 
 
 def _unreadable(path: str, format: str, error: Exception) -> StreamError:
-    reason = str(error).splitlines()[0]
     return StreamError(
-        f"{path} is no {format} file ({reason}). Name its format with --format (format=)."
+        f"{path} is no {format} file ({_reason(error)}). Name its format with --format (format=)."
     )
+
+
+def _reason(error: Exception) -> str:
+    """The first line of what Arrow says, which may be nothing."""
+    return next(iter(str(error).splitlines()), type(error).__name__)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
+
+from kernelstream.streams.errors import StreamError
+from kernelstream.streams.memory import npz_arrays
 
 FOLDER_VARIABLE = "KERNELSTREAM_DATA"
 
@@ -60,13 +63,13 @@ def load_dataset(name: str, folder: str | os.PathLike[str] | None = None) -> Dat
             f"No data set {name!r} in the folder '{folder}' (there: {available}). Another folder "
             f"can be given as `folder=` or in the environment variable {FOLDER_VARIABLE}."
         )
-    with np.load(path, allow_pickle=False) as arrays:
+    with npz_arrays(path) as arrays:
         if "X_train" in arrays:
             fields = ("X_train", "y_train", "X_test", "y_test")
             return Dataset(name, *(arrays[field] for field in fields))
         if "X" in arrays:
             return Dataset(name, arrays["X"], arrays["y"])
-        raise ValueError(
+        raise StreamError(
             f"'{path}' holds neither 'X, y' nor 'X_train, y_train, X_test, y_test' "
             f"but: {', '.join(arrays.files)}."
         )
@@ -86,7 +89,7 @@ def list_datasets(folder: str | os.PathLike[str] | None = None) -> list[str]:
     """
     names = []
     for path in sorted(_resolve_folder(folder).glob("*.npz")):
-        with np.load(path, allow_pickle=False) as arrays:
+        with suppress(StreamError), npz_arrays(path) as arrays:
             if "X" in arrays or "X_train" in arrays:
                 names.append(path.stem)
     return names

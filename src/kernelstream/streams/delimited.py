@@ -23,7 +23,7 @@ from kernelstream.streams.columns import check_schema, choose_columns
 from kernelstream.streams.errors import StreamError, require
 from kernelstream.streams.libsvm import looks_like_libsvm
 from kernelstream.streams.raw_bytes import ByteStream
-from kernelstream.streams.records import Block, count_fields, ends_inside_quotes
+from kernelstream.streams.records import Block, count_fields, ends_inside_quotes, fields_at
 from kernelstream.streams.text_source import Parsed, TextSource
 
 
@@ -82,6 +82,11 @@ class DelimitedSource(TextSource):
                 f"{self.name}, line {block.line}: the header is not UTF-8 text. "
                 "Convert the file: iconv -f LATIN1 -t UTF-8."
             ) from None
+        if b"\0" in block.data:
+            raise StreamError(
+                f"{self.name}, line {block.line}: the header holds a NUL byte, so this is no text "
+                "file, or UTF-16 text. Convert that: iconv -f UTF-16 -t UTF-8."
+            )
         if looks_like_libsvm(block.data):
             raise StreamError(
                 f"{self.name} begins with a row of LIBSVM text, not with a header. "
@@ -148,6 +153,8 @@ class DelimitedSource(TextSource):
         """The columns if all rows are as they should be."""
         if block.is_last and ends_inside_quotes(block.data, self._delimiter):
             return None
+        if b"\0" in block.data:
+            return None
         try:
             table = self._read(block.data, self._names, self._types, list(self.schema))
         except self._arrow.ArrowInvalid:
@@ -179,7 +186,7 @@ class DelimitedSource(TextSource):
         return Parsed(columns, records=rows[is_good], bad=sorted(reasons.items()))
 
     def _misfits(self, block: Block) -> dict[int, str]:
-        """Records without the right number of fields."""
+        """Records without the right number of fields, or with bytes that no text has."""
         width = len(self._names)
         counts = count_fields(block.data, block.index, self._delimiter)
         reasons = {
@@ -188,7 +195,22 @@ class DelimitedSource(TextSource):
         }
         if block.is_last and ends_inside_quotes(block.data, self._delimiter):
             reasons[len(counts) - 1] = "a quote is never closed"
+        if b"\0" in block.data:
+            reasons = self._with_nul(block) | reasons
         return reasons
+
+    def _with_nul(self, block: Block) -> dict[int, str]:
+        """Records with a NUL byte in a column that is read: some programs end a value there."""
+        places = np.flatnonzero(np.frombuffer(block.data, np.uint8) == 0)
+        records, fields = fields_at(block.data, block.index, self._delimiter, places)
+        read = np.array([name in self.schema for name in self._names])
+        keep = (fields < len(read)) & read[np.minimum(fields, len(read) - 1)]
+        records, first = np.unique(records[keep], return_index=True)
+        names = (self._names[field] for field in fields[keep][first])
+        return {
+            int(record): f"column {name!r} holds a NUL byte, which no text has"
+            for record, name in zip(records, names, strict=True)
+        }
 
     def _fits(self, block: Block, misfits: dict[int, str]) -> NDArray[np.bool_]:
         fits = np.ones(block.n_records, bool)
@@ -279,8 +301,8 @@ def _complaint(name: str, kind: str, value: bytes) -> str:
 
 
 def _is_number(text: bytes) -> bool:
+    """Whether what was refused is a number, though one that no model takes."""
     try:
-        float(text)
+        return abs(float(text)) > LARGEST_ENTRY  # smaller ones are Python's, such as 1_000
     except ValueError:
         return False
-    return True

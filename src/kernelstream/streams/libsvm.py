@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from kernelstream.limits import LARGEST_ENTRY
 from kernelstream.streams.bad_rows import BadRows
 from kernelstream.streams.errors import StreamError
 from kernelstream.streams.raw_bytes import ByteStream
@@ -56,7 +57,8 @@ class LibsvmSource(TextSource):
 
     def _parse(self, block: Block) -> Parsed:
         lines = block.data.splitlines() if b"#" in block.data else None
-        if lines is None or not any(line.lstrip().startswith(b"#") for line in lines):
+        plain = lines is None or not any(line.lstrip().startswith(b"#") for line in lines)
+        if plain and b"_" not in block.data:  # scikit-learn would take 1_0 for ten
             loaded = self._load(block.data)
             if loaded is not None and len(loaded[1]) == block.n_records:
                 return Parsed({"target": loaded[1]}, loaded[0])
@@ -71,6 +73,8 @@ class LibsvmSource(TextSource):
                 io.BytesIO(data), n_features=self._width, zero_based=False, dtype=np.float64
             )
         except (ValueError, OverflowError):
+            return None
+        if not (np.abs(X.data) <= LARGEST_ENTRY).all() or (np.abs(y) > LARGEST_ENTRY).any():
             return None
         return csr_array(X), y
 
@@ -108,7 +112,7 @@ class LibsvmSource(TextSource):
     def _parse_line(
         self, fields: list[bytes]
     ) -> tuple[float, NDArray[np.int32], NDArray[np.float64]]:
-        label = _number(fields[0], "the target")
+        label = _number(fields[0], "the target", gap=True)
         if len(fields) > 1 and fields[1].startswith(b"qid:"):
             fields = fields[1:]
         places, numbers = [], []
@@ -117,11 +121,14 @@ class LibsvmSource(TextSource):
             index, colon, value = field.partition(b":")
             if not colon or not index.isdigit():
                 raise _BadLineError(f"{_show(field)} is not of the form index:value")
-            place = int(index)
+            digits = index.lstrip(b"0") or b"0"  # Python refuses to read thousands of them
+            place = int(digits) if len(digits) <= _DIGITS else _LARGEST + 1
             if place == 0:
                 raise _BadLineError("indices begin at 1, not at 0")
             if place <= previous:
                 raise _BadLineError(f"index {place} follows {previous}: indices must increase")
+            if place > _LARGEST:
+                raise _BadLineError(f"index {_show(index)} is larger than {_LARGEST}")
             if place > self._width:
                 raise _BadLineError(f"index {place} is beyond the {self._width} features")
             numbers.append(_number(value, f"feature {place}"))
@@ -143,13 +150,18 @@ class _BadLineError(Exception):
     """Why a line is refused."""
 
 
-def _number(text: bytes, what: str) -> float:
+def _number(text: bytes, what: str, gap: bool = False) -> float:
+    """A number that a model takes, or NaN where there may be a gap."""
     try:
-        if b"_" not in text:
-            return float(text)
+        number = float(text) if b"_" not in text else None
     except ValueError:
-        pass
-    raise _BadLineError(f"{what} is {_show(text)}, not a number")
+        number = None
+    if number is None:
+        raise _BadLineError(f"{what} is {_show(text)}, not a number")
+    if not abs(number) <= LARGEST_ENTRY and not (gap and number != number):
+        most = f"{LARGEST_ENTRY:.0e}"
+        raise _BadLineError(f"{what} is {_show(text)}, not a finite number of at most {most}")
+    return number
 
 
 def _show(text: bytes) -> str:

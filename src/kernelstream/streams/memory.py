@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import zipfile
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -92,22 +94,30 @@ class ArraySource:
 def open_npz(path: str, **options: Any) -> ArraySource:
     """The arrays `X, y` of a file, or its train part `X_train, y_train`."""
     open_file(path).close()
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            for suffix in ("", "_train"):
-                if f"X{suffix}" in arrays:
-                    X = arrays[f"X{suffix}"]
-                    y = arrays.get(f"y{suffix}")
-                    return ArraySource(X, y, name=path, format="npz", **options)
+    with npz_arrays(path) as arrays:
+        suffix = next((end for end in ("", "_train") if f"X{end}" in arrays), None)
+        if suffix is None:
             held = ", ".join(arrays.files)
-    except StreamError:
+            raise StreamError(f"{path} holds neither 'X, y' nor 'X_train, y_train' but: {held}.")
+        X, y = arrays[f"X{suffix}"], arrays.get(f"y{suffix}")
+    return ArraySource(X, y, name=path, format="npz", **options)
+
+
+@contextmanager
+def npz_arrays(path: str | os.PathLike[str]) -> Iterator[Any]:
+    """The arrays of a file by name; one that is damaged, or something else, is a StreamError."""
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
+            yield arrays
+    except (StreamError, MemoryError):
         raise
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError, TypeError):
-        # NumPy's own words would recommend to load it unsafely.
+    except Exception:
+        # zipfile, zlib and NumPy raise errors of all kinds, which do not name the file; NumPy's
+        # words would recommend to load it unsafely.
         raise StreamError(
-            f"{path} is no .npz file of plain arrays. Write it with numpy.savez(path, X=X, y=y)."
+            f"{os.fspath(path)} is no .npz file of plain arrays, or damaged. "
+            "Write it with numpy.savez(path, X=X, y=y)."
         ) from None
-    raise StreamError(f"{path} holds neither 'X, y' nor 'X_train, y_train' but: {held}.")
 
 
 def check_matrix_target(name: str, target: str | None, has_target: bool = True) -> None:

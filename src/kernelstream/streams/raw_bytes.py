@@ -34,10 +34,12 @@ class ByteStream:
     def __init__(self, path: str) -> None:
         self.can_rewind = path != "-"
         self.name = path if self.can_rewind else "standard input"
-        self._file: BinaryIO = open_file(path) if self.can_rewind else sys.stdin.buffer
+        self._file: BinaryIO = open_file(path) if self.can_rewind else _standard_input()
         if self.can_rewind:  # also when an error leaves nobody to call `close`
             weakref.finalize(self, self._file.close)
-        start = _read_fully(self._file, len(_GZIP_MAGIC))
+        start = b""
+        while len(start) < len(_GZIP_MAGIC) and (piece := self._read_raw(1)):
+            start += piece
         self._is_gzip = start == _GZIP_MAGIC
         self._unread = start
         self._inflate: Any = zlib.decompressobj(wbits=31) if self._is_gzip else None
@@ -96,15 +98,23 @@ class ByteStream:
             piece, self._unread = self._unread, b""
             return piece
         # A pipe holds little at a time: room for much more would be got ready in vain.
-        return _read_available(self._file, size if self.can_rewind else min(size, _PIECE_BYTES))
+        return self._read_raw(size if self.can_rewind else min(size, _PIECE_BYTES))
+
+    def _read_raw(self, size: int) -> bytes:
+        """One read that does not wait for more than there is."""
+        file: Any = self._file
+        try:
+            return (file.read1(size) if hasattr(file, "read1") else file.read(size)) or b""
+        except OSError as error:
+            raise StreamError(f"{self.name} cannot be read: {error.strerror}.") from None
 
     def _inflate_piece(self, size: int) -> bytes:
         while True:
-            raw = self._unread or _read_available(self._file, _PIECE_BYTES)
+            raw = self._unread or self._read_raw(_PIECE_BYTES)
             if self._inflate.eof:
                 raw = raw.lstrip(b"\0")  # padding between members is allowed
                 if not raw:
-                    raw = _read_available(self._file, _PIECE_BYTES).lstrip(b"\0")
+                    raw = self._read_raw(_PIECE_BYTES).lstrip(b"\0")
                     if not raw:
                         return b""
                 self._inflate = zlib.decompressobj(wbits=31)
@@ -138,16 +148,11 @@ def open_file(path: str) -> BinaryIO:
         raise StreamError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def _read_fully(file: BinaryIO, size: int) -> bytes:
-    data = b""
-    while len(data) < size and (piece := file.read(size - len(data))):
-        data += piece
-    return data
-
-
-def _read_available(file: Any, size: int) -> bytes:
-    """One read that does not wait for more than there is."""
-    return (file.read1(size) if hasattr(file, "read1") else file.read(size)) or b""
+def _standard_input() -> BinaryIO:
+    file = getattr(sys.stdin, "buffer", None)  # none where it is closed, or a notebook's
+    if file is None:
+        raise StreamError("Standard input is closed: name a file, or send rows through a pipe.")
+    return file  # type: ignore[no-any-return]
 
 
 def _more_is_waiting(file: BinaryIO) -> bool:

@@ -312,6 +312,17 @@ def count_fields(data: bytes, index: Index, delimiter: str) -> Positions:
     return np.searchsorted(positions, index.ends) - np.searchsorted(positions, index.starts) + 1
 
 
+def fields_at(
+    data: bytes, index: Index, delimiter: str, places: Positions
+) -> tuple[Positions, Positions]:
+    """The record and the field, both from 0, in which each of the places lies."""
+    positions = np.flatnonzero(np.frombuffer(data, np.uint8) == ord(delimiter))
+    positions = _outside_quotes(data, delimiter, positions)
+    records = np.searchsorted(index.starts, places, side="right") - 1
+    before = np.searchsorted(positions, index.starts[records])
+    return records, np.searchsorted(positions, places) - before
+
+
 def ends_inside_quotes(data: bytes, delimiter: str) -> bool:
     """Whether a quote is never closed."""
     return b'"' in data and not len(
