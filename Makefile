@@ -59,8 +59,10 @@ bench: $(VENV)/.stamp-bench  ## measure against other programs
 demo: $(VENV)/.stamp-cli  ## learn two streams and write their reports into demo-output
 	$(BIN)/kernelstream demo
 
+# The pages' matrices are small: threads of BLAS would wait for one another, and take more time.
 docs: $(VENV)/.stamp-docs  ## build the documentation in docs/_build/html
-	$(BIN)/python -m sphinx -b html -d docs/_build/doctrees -W --keep-going -q docs docs/_build/html
+	@echo "All examples and blocks of pages are run: some minutes; later only where pages have changed."
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -b html -d docs/_build/doctrees -W --keep-going docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 clean:  ## remove caches, build and demo outputs (the .venv folders stay)

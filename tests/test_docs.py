@@ -70,6 +70,13 @@ def test_commands_run_the_package_under_test():
     assert str(Path(kernelstream.__file__).resolve()) in run_page(block)
 
 
+def test_the_build_shows_what_it_is_doing():
+    # Without -q Sphinx names each example and page before it runs them.
+    recipe = re.search(r"^docs:.*?\n\n", read("Makefile"), re.MULTILINE | re.DOTALL)[0]
+    assert "minutes" in recipe
+    assert not re.search(r"sphinx.* (-\w*[qQ]\w*|--quiet|--silent) ", recipe)
+
+
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
 def test_links_lead_somewhere(page):
     links = re.findall(r"\]\((?!https?:)([^)#]+)", read(page))
