@@ -36,6 +36,7 @@ BENCHMARKS = {
     "tool": "tool.tool",
     "kill": "kill.main",
     "soak": "soak.main",
+    "fuzz": "fuzz.main",
     "sharding": "sharding.main",
     "network-costs": "network_costs.main",
     "network": "network.main",
