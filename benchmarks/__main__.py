@@ -35,6 +35,8 @@ BENCHMARKS = {
     "features-drift": "features.drift",
     "tool": "tool.tool",
     "kill": "kill.main",
+    "soak": "soak.main",
+    "fuzz": "fuzz.main",
     "sharding": "sharding.main",
     "network-costs": "network_costs.main",
     "network": "network.main",

@@ -2,71 +2,239 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+import kernelstream
+from benchmarks.share import share
 from benchmarks.tables import show
+from tests.cli import child
 
-KILLS = 50
-ROWS = 60_000
-#: Target and settings of the two runs.
-TASKS = {
-    "classification": ("label", "--eta0 1 --epsilon 0.2 --max-points 60"),
-    "regression": ("height", "--eta0 0.5 --epsilon 0.05 --max-points 60"),
-}
+#: Of each of the commands below.
+KILLS = 25
+ROWS = 6_000
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+#: Seconds after which a run hangs.
+LIMIT = 120.0
+#: Of one command, before it is given up.
+MOST_FAILURES = 3
+#: `features` learns blocks of rows: the rows of one that a signal cut short have other features.
+BLOCK_ROWS = 100
+
+#: What a file is called while it is being written.
+_UNFINISHED = ".kernelstream-*.tmp"
+
+METHODS = {"polk": "--eta0 0.5 --epsilon 0.1", "avm": "", "colk": "--eta0 0.5 --epsilon 0.1"}
+
+# A server that has imported everything is forked: what is killed is at work, not being imported.
+_PROCESSES = multiprocessing.get_context("forkserver")
+_PROCESSES.set_forkserver_preload(["tests.cli.child"])
+
+
+class Command(NamedTuple):
+    """A command of the tool that is to be killed."""
+
+    name: str
+    words: list[str]
+    rows_from: str
+    checkpoint: str | None
+    beside: str  # the file that it leaves beside model.ks
+
+
+def commands() -> Iterator[Command]:
+    """From a file they learn classes, from a pipe numbers."""
+    for rows_from, source, target, other in (
+        ("file", "rows.csv", "label", "height"), ("pipe", "-", "height", "label"),
+    ):  # fmt: skip
+        rows = f"{source} --target {target} --drop {other} --batch-rows 100 --quiet --out"
+        for method, settings in METHODS.items():
+            words = (
+                f"learn {rows} model.ks --model {method} {settings} --max-points 60 "
+                "--on-bad quarantine --quarantine aside.csv "
+                "--checkpoint place --checkpoint-seconds 0 --resume"
+            )
+            yield Command(f"learn --model {method}", words.split(), rows_from,
+                          "place/checkpoint.ks", "aside.csv")  # fmt: skip
+        words = f"features {rows} table.csv --save model.ks --on-bad skip"
+        yield Command("features", words.split(), rows_from, None, "table.csv")
 
 
 def main() -> None:
-    """Print one row for each task."""
-    show(
-        f"kill -9 at {KILLS} random moments, checkpoints all the time, bad rows in quarantine",
-        ("task", "kills", "before the first checkpoint", "while a file was being written",
-         "runs finished", "models identical", "quarantine identical"),
-        _rows(),
+    """Print one row for each command, and below the table what went wrong."""
+    problems: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        write_stream(Path(folder) / "rows.csv", ROWS)
+        show(
+            "Killed at random moments, by SIGKILL, SIGTERM and SIGINT in turn",
+            ("command", "rows from a", "kills", "before the first checkpoint",
+             "while a file was being written", "SIGTERM and SIGINT obeyed", "runs finished",
+             "models identical", "quarantine or features identical"),
+            (_torment(seed, command, Path(folder), problems)
+             for seed, command in enumerate(commands())),
+        )  # fmt: skip
+    print("", *(problems or ["No failures."]), sep="\n")
+
+
+def _torment(seed: int, command: Command, folder: Path, problems: list[str]) -> tuple[Any, ...]:
+    """Kill the command again and again, and start it anew each time."""
+    most, random = max(1, round(KILLS * share())), np.random.default_rng(seed)
+    kills = early = torn = asked = obeyed = finished = same_model = same_beside = failures = 0
+    place = folder / "place"
+    try:
+        right, life, at_work = _undisturbed(command, folder)
+        while (kills < most or not finished) and failures < MOST_FAILURES:
+            place.mkdir(exist_ok=True)
+            kill = SIGNALS[kills % len(SIGNALS)] if kills < most else None
+            anywhere = random.random() < 0.5  # in its life, or else while it works on rows
+            pause = random.uniform(0.0, life if anywhere else at_work)
+            before = _trace(command, place)
+            code, killed = _run(command, folder, place, kill, pause, anywhere)
+            after = _trace(command, place)
+            torn += _sweep(place)
+            problem = ""
+            if killed and code in (-kill, 128 + kill):
+                kills += 1
+                early += not after
+                asked += kill != signal.SIGKILL
+                obeyed += code == 128 + kill
+                problem = _look(command, place, right)
+                if kill != signal.SIGKILL and code < 0 and after != before:
+                    problem = f"it did not stop by itself, but died of {kill.name}"
+            elif code == 0:
+                finished += 1
+                model, beside = _outcome(command, place)
+                same_model += model == right[0]
+                same_beside += beside == right[1]
+                if (model, beside) != right:
+                    problem = "it finished with other results"
+                shutil.rmtree(place)
+            else:
+                said = (place / "log.err").read_text().strip()
+                print(said, file=sys.stderr)
+                problem = f"exit code {code} (none: it hangs): {said.splitlines()[-1:]}"
+            if problem:
+                failures += 1
+                problems.append(f"* {command.name}, {command.rows_from}, kill {kills}: {problem}")
+                shutil.rmtree(place, ignore_errors=True)
+            print(f"{command.name}, {command.rows_from}: {kills} kills, {finished} finished",
+                  file=sys.stderr, flush=True)  # fmt: skip
+    except Exception as error:  # the other commands are killed nevertheless
+        problems.append(f"* {command.name}, {command.rows_from}: {error!r}")
+    shutil.rmtree(place, ignore_errors=True)
+    return (
+        command.name, command.rows_from, kills, early if command.checkpoint else "", torn,
+        f"{obeyed} of {asked}", finished, f"{same_model} of {finished}",
+        f"{same_beside} of {finished}",
     )  # fmt: skip
 
 
-def _rows() -> Iterator[tuple[Any, ...]]:
-    for task in TASKS:
-        with tempfile.TemporaryDirectory() as folder:
-            yield (task, *_torment(task, Path(folder), np.random.default_rng(0)))
+def _run(
+    command: Command, folder: Path, place: Path, kill: int | None, pause: float, anywhere: bool
+) -> tuple[int | None, bool]:
+    """The exit code of a run, and whether it was killed."""
+    with _started(command, folder, place) as process:
+        killed = False
+        if kill is not None:
+            if not anywhere:
+                before = _trace(command, place)
+                while _trace(command, place) == before and process.is_alive():
+                    time.sleep(0.002)
+            process.join(pause)
+            if process.is_alive():
+                os.kill(process.pid, kill)
+                killed = True
+        process.join(LIMIT)
+        return process.exitcode, killed
 
 
-def _torment(task: str, folder: Path, random: np.random.Generator) -> tuple[Any, ...]:
-    write_stream(folder / "rows.csv", ROWS)
-    undisturbed, wait = _undisturbed(task, folder)
-    files = folder / "killed"
-    kills = early = torn = 0
-    finished = same_model = same_rows = 0
-    while kills < KILLS or finished == 0:
-        files.mkdir(exist_ok=True)
-        child = _start(task, folder, files)
-        if kills < KILLS:
-            try:
-                child.wait(random.uniform(0.9 * wait, 1.5 * wait))
-            except subprocess.TimeoutExpired:
-                child.kill()
-                kills += 1
-        if child.wait() > 0:
-            raise RuntimeError((child.stderr and child.stderr.read()) or "it failed in silence")
-        torn += _sweep(files)
-        if child.returncode < 0:
-            early += not (files / "place" / "checkpoint.ks").exists()
-            continue
-        finished += 1
-        model, rows = _outcome(files)
-        same_model += model == undisturbed[0]
-        same_rows += rows == undisturbed[1]
-        files.rename(folder / f"finished-{finished}")
-    return (kills, early, torn, finished, f"{same_model} of {finished}",
-            f"{same_rows} of {finished}")  # fmt: skip
+@contextmanager
+def _started(command: Command, folder: Path, place: Path) -> Iterator[BaseProcess]:
+    """The command as a process, and what fills its pipe."""
+    rows, pipe = folder / "rows.csv", place / "pipe"
+    words, feeder = [str(rows) if word == "rows.csv" else word for word in command.words], None
+    (place / "log.err").unlink(missing_ok=True)
+    if command.rows_from == "pipe":
+        if not pipe.exists():
+            os.mkfifo(pipe)
+        feeder = subprocess.Popen(["sh", "-c", 'exec cat "$0" > "$1"', rows, pipe],
+                                  stderr=subprocess.DEVNULL)  # fmt: skip
+    arguments = (str(place), words, str(place / "log"), feeder and str(pipe))
+    process = _PROCESSES.Process(target=child.run, args=arguments)
+    process.start()
+    try:
+        yield process
+    finally:
+        if process.is_alive():
+            process.kill()
+        if feeder is not None:
+            feeder.kill()  # nobody reads any more
+            feeder.wait()
+
+
+def _undisturbed(command: Command, folder: Path) -> tuple[tuple[str, bytes], float, float]:
+    """What it should come to, its seconds in all, and those that it works on rows."""
+    for _ in range(2):  # the first compiles
+        place = folder / "undisturbed"
+        place.mkdir()
+        start = time.perf_counter()
+        with _started(command, folder, place) as process:
+            before = _trace(command, place)
+            while _trace(command, place) == before and process.is_alive():
+                time.sleep(0.002)
+            begun = time.perf_counter()
+            process.join(LIMIT)
+        life, at_work = time.perf_counter() - start, time.perf_counter() - begun
+        if process.exitcode != 0:
+            raise RuntimeError(f"exit code {process.exitcode}: {(place / 'log.err').read_text()}")
+        right = _outcome(command, place)
+        shutil.rmtree(place)
+    return right, life, at_work
+
+
+def _trace(command: Command, place: Path) -> Any:
+    """Changes when rows are worked on: a new checkpoint, or the table that is being written."""
+    if command.checkpoint is None:
+        return list(place.glob(_UNFINISHED))
+    checkpoint = place / command.checkpoint
+    return checkpoint.stat().st_mtime_ns if checkpoint.exists() else None
+
+
+def _outcome(command: Command, place: Path) -> tuple[str, bytes]:
+    return kernelstream.load(place / "model.ks").fingerprint(), (
+        place / command.beside
+    ).read_bytes()
+
+
+def _look(command: Command, place: Path, right: tuple[str, bytes]) -> str:
+    """What is wrong with the files that a killed process left, if anything."""
+    if (place / "model.ks").exists():
+        kernelstream.load(place / "model.ks")
+    if command.checkpoint is None and (place / command.beside).exists():
+        kept = (place / command.beside).read_bytes().splitlines()[:-BLOCK_ROWS]
+        if kept != right[1].splitlines()[: len(kept)]:
+            return f"{command.beside} does not begin as it should"
+    return ""
+
+
+def _sweep(place: Path) -> int:
+    """Remove half-written files, which nothing else looks at; how many there were."""
+    left = list(place.rglob(_UNFINISHED))
+    for file in left:
+        file.unlink()
+    return len(left)
 
 
 def write_stream(path: Path, rows: int) -> None:
@@ -79,50 +247,5 @@ def write_stream(path: Path, rows: int) -> None:
     with path.open("w") as file:
         file.write("x,y,city,label,height\n")
         for i in range(rows):
-            number = "oops" if i % 997 == 996 else "" if i % 19 == 0 else f"{x[i]:.17g}"
+            number = "oops" if i % 101 == 100 else "" if i % 19 == 0 else f"{x[i]:.17g}"
             file.write(f"{number},{y[i]:.17g},{city[i]},{label[i]},{height[i]:.17g}\n")
-
-
-def _start(task: str, folder: Path, place: Path) -> subprocess.Popen[str]:
-    target, settings = TASKS[task]
-    other = next(name for name, _ in TASKS.values() if name != target)
-    words = (
-        f"learn {folder / 'rows.csv'} --target {target} --drop {other} {settings} "
-        "--batch-rows 200 --checkpoint place --checkpoint-seconds 0 --resume "
-        "--on-bad quarantine --quarantine aside.csv --out model.ks"
-    ).split()
-    return subprocess.Popen(
-        [sys.executable, "-m", "kernelstream", *words],
-        cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-
-
-def _undisturbed(task: str, folder: Path) -> tuple[tuple[str, str], float]:
-    """What it should come to, and the seconds until the first checkpoint."""
-    place = folder / "undisturbed"
-    place.mkdir()
-    for _ in range(2):  # the first compiles
-        for file in place.rglob("*.*"):
-            file.unlink()
-        start = time.perf_counter()
-        child = _start(task, folder, place)
-        while not (place / "place" / "checkpoint.ks").exists() and child.poll() is None:
-            time.sleep(0.01)
-        wait = time.perf_counter() - start
-        child.wait()
-    return _outcome(place), wait
-
-
-def _outcome(place: Path) -> tuple[str, str]:
-    import kernelstream
-
-    model = kernelstream.load(place / "model.ks").fingerprint()
-    return model, (place / "aside.csv").read_text()
-
-
-def _sweep(place: Path) -> int:
-    """Remove half-written files, which nothing else looks at; how many there were."""
-    left = list(place.rglob(".kernelstream-*.tmp"))
-    for file in left:
-        file.unlink()
-    return len(left)

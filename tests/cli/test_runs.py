@@ -117,6 +117,28 @@ def test_a_pipe_is_taken_up_again(run, tmp_path):
     assert outcome_of(tmp_path) == outcome
 
 
+@pytest.mark.parametrize("method", ["polk", "avm", "colk"])
+def test_a_signal_before_anything_is_learned(tmp_path, method):
+    """The first rows of a target of numbers only set its units: there is no model to report on."""
+    rows = write_rows(tmp_path / "rows.csv", 3000, numbers=True).read_bytes()
+    os.mkfifo(tmp_path / "pipe")
+    words = ("learn", "-", "--target", "height", "--model", method, "--warm-up", 5000, "--every",
+             100, *OFTEN, "--out", "model.ks", "--report", "report.html", "--json")  # fmt: skip
+    child = start(tmp_path, *words, stdin=tmp_path / "pipe")
+    with open(tmp_path / "pipe", "wb") as pipe:
+        pipe.write(rows)
+        pipe.flush()
+        wait_until(lambda: checkpoint_is_there(tmp_path))
+        stopped = child.kill(signal.SIGTERM)
+    assert (stopped.code, stopped.err) == (143, "")
+    shown = json.loads(stopped.out)
+    assert "stopped too early for a report: there is nothing to show yet" in shown["notes"]
+    assert shown["report"] is None
+    assert not (tmp_path / "report.html").exists()
+    assert start(tmp_path, *words, "--resume", stdin=tmp_path / "rows.csv").wait().code == 0
+    assert load(tmp_path / "model.ks").model.n_seen_ == 3000
+
+
 def test_json_tells_how_to_go_on(run, tmp_path):
     words, rows, _ = run
     (tmp_path / "rows.csv").symlink_to(rows)

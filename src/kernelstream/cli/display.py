@@ -97,13 +97,13 @@ class Display:
 
 
 def delta_of(model: Any) -> str:
-    """The diameter of a model's cells; nothing where there are none.
+    """The diameter of a model's cells; nothing where there are none, or none yet.
 
     >>> from kernelstream import AVMClassifier
     >>> delta_of(AVMClassifier(delta=0.5).fit([[0.0], [1.0]], [0, 1]))
     '0.5'
     """
-    if not model.has_cells:
+    if not hasattr(model, "delta_"):
         return ""
     return f"{model.delta_:.3g}{' (auto)' if model.delta == 'auto' else ''}"
 

@@ -177,10 +177,13 @@ def learn(
     console = Console(stderr=True)
     outcome = _learn(plan, out, checkpoint, checkpoint_seconds, resume, console, quiet)
     run = outcome.run
+    if report is not None and not (len(run.score.trace) and hasattr(run.model.model, "_state")):
+        run.notes.append("stopped too early for a report: there is nothing to show yet")
+        report = None
     summary = _summary(outcome)
     if trace is not None and len(run.score.trace):
         replace_file(trace, run.score.trace.frame.to_csv(index=False).encode())
-    if report is not None and len(run.score.trace):
+    if report is not None:
         _write_report(report, outcome, summary)
     if as_json:
         print_json({**summary, "out": _text(out), "report": _text(report)})
@@ -260,7 +263,7 @@ def _learn(
 
 def _summary(outcome: _Outcome) -> dict[str, Any]:
     run = outcome.run
-    estimator = run.model.estimator
+    estimator, model = run.model.estimator, run.model.model
     numbers: dict[str, Any] = {}
     if len(run.score.trace):
         numbers = run.score.trace.summary()
@@ -269,8 +272,8 @@ def _summary(outcome: _Outcome) -> dict[str, Any]:
         "samples": run.score.samples,
         "task": run.model.task,
         "points": getattr(estimator, "model_order_", 0),
-        "bytes": stored_bytes(run.model.model) if hasattr(run.model.model, "_state") else 0,
-        **({"delta": run.model.model.delta_} if run.model.model.has_cells else {}),
+        "bytes": stored_bytes(model) if hasattr(model, "_state") else 0,
+        **({"delta": getattr(model, "delta_", None)} if model.has_cells else {}),
         "unlabelled": run.model.unlabelled_,
         "bad_rows": run.source.bad.count,
         "notes": _notes(run),
