@@ -4,6 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kernelstream.core.state import MOST_FEATURES
+
 #: Fit errors remembered.
 HISTORY = 1000
 
@@ -143,6 +145,9 @@ def unpack(arrays: dict[str, np.ndarray], status: dict[str, Any]) -> FeatureStat
         if not good or not lowest <= value < (2**62 if whole else np.inf):
             raise ValueError(f"{name} is not a number that a state can hold")
     (features, n), (r, outputs) = points.shape, weights.shape
+    # An array without a byte may have an endless side: look before anything is allocated.
+    if arrays["inner"].shape != (r, r) or (n == 0 and features > MOST_FEATURES):
+        raise ValueError("the state's parts contradict one another")
     dense = len(arrays["gram"]) > 0
     state = allocate(features, r, outputs, max(n, 1), dense)
     recorded = min(status["recorded"], HISTORY)
