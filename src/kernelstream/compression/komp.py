@@ -83,18 +83,6 @@ def residual(state: State, kernel: Kernel) -> float:
     return _column_residual(state, kernel, np.arange(n)) if n else 0.0
 
 
-def check_read(state: State, kernel: Kernel) -> None:
-    """Refuse, with ValueError, a state from a file that is not one of this kernel."""
-    with np.errstate(all="ignore"):
-        own = kernel.diagonal(state.points[:, : state.extent].T)
-    if not np.allclose(state.self_kernels[: state.extent], own, 1e-6, 0.0):
-        raise ValueError("the kernel's values contradict the points")
-    if state.factored and state.order:
-        chosen = np.linspace(0, state.order - 1, min(state.order, PROBED_READ)).astype(np.int64)
-        if not _column_residual(state, kernel, chosen) <= FOREIGN_ABOVE:
-            raise ValueError("the factor contradicts the points")
-
-
 def watch(state: State, kernel: Kernel, outputs: int) -> None:
     """Probe some columns of the residual; rebuild the factor where it has lost digits."""
     status = state.status[0]
@@ -155,3 +143,15 @@ def _gram_columns(state: State, kernel: Kernel, chosen: NDArray[np.int64]) -> ND
     rows = dense_rows(np.ascontiguousarray(state.points[:, chosen].T))
     values = kernel_matrix(kernel, rows, state.points, state.square_norms, state.absolute_norms, n)
     return values.T.copy()
+
+
+def check_read(state: State, kernel: Kernel) -> None:
+    """Refuse, with ValueError, a state from a file that is not one of this kernel."""
+    with np.errstate(all="ignore"):
+        own = kernel.diagonal(state.points[:, : state.extent].T)
+    if not np.allclose(state.self_kernels[: state.extent], own, 1e-6, 0.0):
+        raise ValueError("the kernel's values contradict the points")
+    if state.factored and state.order:
+        chosen = np.linspace(0, state.order - 1, min(state.order, PROBED_READ)).astype(np.int64)
+        if not _column_residual(state, kernel, chosen) <= FOREIGN_ABOVE:
+            raise ValueError("the factor contradicts the points")

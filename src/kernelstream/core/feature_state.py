@@ -138,6 +138,10 @@ def unpack(arrays: dict[str, np.ndarray], status: dict[str, Any]) -> FeatureStat
         raise ValueError("it was written by another version of kernelstream: learn anew")
     if points.ndim != 2 or factor.ndim != 2 or weights.ndim != 2 or arrays["gram"].ndim != 2:
         raise ValueError("the state's arrays are not those of kernel features")
+    # An array without a byte may have an endless side: look before anything is allocated.
+    endless = points.shape[1] == 0 and points.shape[0] > MOST_FEATURES
+    if endless or arrays["inner"].shape != 2 * weights.shape[:1]:
+        raise ValueError("the state's parts contradict one another")
     for name in STATUS.names or ():
         whole, value = STATUS[name].kind == "i", status[name]
         lowest = -(2**62) if name == "exponent" else 0
@@ -145,9 +149,6 @@ def unpack(arrays: dict[str, np.ndarray], status: dict[str, Any]) -> FeatureStat
         if not good or not lowest <= value < (2**62 if whole else np.inf):
             raise ValueError(f"{name} is not a number that a state can hold")
     (features, n), (r, outputs) = points.shape, weights.shape
-    # An array without a byte may have an endless side: look before anything is allocated.
-    if arrays["inner"].shape != (r, r) or (n == 0 and features > MOST_FEATURES):
-        raise ValueError("the state's parts contradict one another")
     dense = len(arrays["gram"]) > 0
     state = allocate(features, r, outputs, max(n, 1), dense)
     recorded = min(status["recorded"], HISTORY)
