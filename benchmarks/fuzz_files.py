@@ -72,7 +72,7 @@ DAYS = np.datetime64("2024-01-01", "us") + 3600 * 10**6 * np.arange(ROWS)
 class Outcome(NamedTuple):
     """What came of a damaged file."""
 
-    what: str  # refused, same, another; wrong, error
+    what: str  # refused, unnamed (the file was not), same, another, read; wrong, error
     detail: str = ""
 
 
@@ -286,7 +286,7 @@ def inconsistency(model: Any, said: list[np.ndarray] | None, place: Path) -> str
         return "it does not say the same twice"
     if getattr(model, "residual_", 0.0) > WORST_RESIDUAL:
         return f"its Gram factor is off by {model.residual_:.3g}"
-    if said and getattr(model, "n_features_in_", 0) > 1000:
+    if not isinstance(model, StreamModel | StreamFeatures) and _samples(model).shape[1] > 1000:
         return ""  # learning would take as much memory as such a model needs
     if not isinstance(model, Agent):
         model.save(place)
@@ -344,6 +344,8 @@ def _go_on(name: str, path: Path) -> tuple[Any, Outcome | None]:
     place.parent.mkdir(exist_ok=True)
     place.write_bytes(path.read_bytes())
     outcome = run((CHECKPOINTS[name] + GO_ON).split(), "place")
+    if outcome.what == "unnamed":  # it was believed at first: the rows are named, if anything
+        outcome = Outcome("refused", outcome.detail)
     if outcome.what != "read":
         return None, outcome
     return kernelstream.load("learned.ks"), None
@@ -363,9 +365,7 @@ def run(words: list[str], file: str, stdin: Path | None = None) -> Outcome:
     last = said.strip().splitlines()[-1:] or [""]
     if code != 2 or not last[0].startswith("kernelstream: ") or "Traceback" in said:
         return Outcome("error", f"exit code {code}: {said[-300:]}")
-    if file not in said:
-        return Outcome("error", f"names no file: {last[0]}")
-    return Outcome("refused")
+    return Outcome("refused" if file in said else "unnamed", last[0])
 
 
 def run_tool(words: list[str], stdin: Path | None = None) -> tuple[int, str]:
