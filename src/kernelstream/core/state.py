@@ -206,7 +206,7 @@ def unpack(arrays: dict[str, np.ndarray], status: dict[str, Any], factored: bool
         raise ValueError("the state's parts contradict one another")
     if (arrays["self_kernels"] <= 0.0).any() or (factored and (arrays["diagonal"] <= 0.0).any()):
         raise ValueError("the state's kernel values are not positive")
-    state = _arrays(features, weights.shape[1], max(n, SMALLEST_CAPACITY), factored)
+    state = _arrays(features, weights.shape[1], max(n, 1), factored)
     state.points[:, :n] = points
     state.weights[:n] = weights
     state.factor[:side, :side] = arrays["factor"]

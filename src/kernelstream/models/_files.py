@@ -31,6 +31,9 @@ from kernelstream.rows import (
     rows_matrix,
 )
 
+#: Points of more features are not given room before they come.
+_WIDE = 2**16
+
 #: Models by the name under which their files are marked.
 _KINDS: dict[str, type[Saved]] = {}
 
@@ -158,7 +161,8 @@ class SavedModel(Saved):
         if largest > 1e3 * LARGEST_ENTRY:  # learn_one bounds only the norm
             raise ValueError("the points or the weights are too large")
         limit = model._capacity_limit(model.n_features_in_)
-        capacity = max(state.extent, min(state.order + SMALLEST_CAPACITY, limit))
+        spare = SMALLEST_CAPACITY if model.n_features_in_ <= _WIDE else 1
+        capacity = max(state.extent, min(state.order + spare, limit))
         model._state = state
         model._resize(capacity)
         return model  # type: ignore[no-any-return]
