@@ -28,6 +28,10 @@ ROW_FILES = 1000
 MOST_WORK, MOST_SECONDS, MOST_BYTES = 10.0, 120.0, 100 * 10**6
 #: Of the tool, that are tried in turn.
 COMMANDS = 10
+#: What may become of a file, and what may not.
+MODELS_GOOD = ("refused", "same", "another")
+ROWS_GOOD = ("refused", "unnamed", "read")
+_BAD = ("traceback or wrong", "hang or crash", "above 100 MB", "most MB", "longest s")
 #: Failures that are printed.
 SHOWN = 40
 
@@ -40,13 +44,13 @@ class Case(NamedTuple):
     kind: str
     way: str  # in which it was damaged
     data: bytes
-    how: tuple[Any, ...]  # see _look
+    how: tuple[Any, ...]  # further arguments of what looks
 
 
 class Seen(NamedTuple):
     """What came of a file."""
 
-    what: str  # refused, same, another, read; or error, wrong, hang, crash
+    what: str  # as an Outcome, or hang or crash
     detail: str
     seconds: float  # of the processor
     bytes: int  # of memory, at most, beyond what was there before
@@ -54,19 +58,19 @@ class Seen(NamedTuple):
 
 def main() -> None:
     """Print a table of model files and one of files of rows, and below them what went wrong."""
+    models, rows = round(MODEL_FILES * share()), round(ROW_FILES * share())
     failures: list[str] = []
-    with tempfile.TemporaryDirectory() as name, Worker(Path(name)) as worker:
-        for make, how_many, title, good in (
-            (_damaged_models, MODEL_FILES, "model files", ("refused", "same", "another")),
-            (_damaged_rows, ROW_FILES, "files of rows, read by the tool", ("refused", "read")),
-        ):
-            count = round(how_many * share())
-            show(
-                f"{count:,} damaged {title}",
-                ("kind", "files", *good, "traceback or wrong", "hang or crash", "above 100 MB",
-                 "most MB", "longest s"),
-                _table(worker, make(worker.originals, count), good, failures),
-            )  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder, Worker(Path(folder)) as worker:
+        show(
+            f"{models:,} damaged model files",
+            ("kind", "files", "refused", "harmless", "another model", *_BAD),
+            _table(worker, damaged_models(worker.originals, models), MODELS_GOOD, failures),
+        )
+        show(
+            f"{rows:,} damaged files of rows, read by the tool",
+            ("format", "files", "refused", "refused, file not named", "read", *_BAD),
+            _table(worker, damaged_rows(worker.originals, rows), ROWS_GOOD, failures),
+        )
     print("", *failures[:SHOWN], f"{len(failures) or 'No'} failures.", sep="\n")
 
 
@@ -97,7 +101,7 @@ def _table(
         )  # fmt: skip
 
 
-def _damaged_models(originals: dict[str, Path], count: int) -> Iterator[Case]:
+def damaged_models(originals: dict[str, Path], count: int) -> Iterator[Case]:
     """Every other round of kinds has a checksum that was put right again."""
     data = {name: path.read_bytes() for name, path in originals.items() if path.suffix == ".ks"}
     names = list(data)
@@ -113,7 +117,7 @@ def _damaged_models(originals: dict[str, Path], count: int) -> Iterator[Case]:
         yield Case(name, way.__name__, damaged, (sealed,))
 
 
-def _damaged_rows(originals: dict[str, Path], count: int) -> Iterator[Case]:
+def damaged_rows(originals: dict[str, Path], count: int) -> Iterator[Case]:
     """Every third file comes through a pipe, where the format allows it."""
     data = {name: path.read_bytes() for name, path in originals.items() if path.suffix != ".ks"}
     names = list(data)

@@ -274,20 +274,32 @@ def edit_table(parts: Parts, random: Random, other: Parts) -> bytes:
     return parts.seal()
 
 
+_PER_POINT = ("norms", "kernels", "diagonal", "factor", "recency", "numbers")
+
+
 def empty_but_huge(parts: Parts, random: Random, other: Parts) -> bytes:
     """Arrays without a byte whose other side is endless: nothing contradicts the file's length."""
-    side = int(choose(random, [10**5, 10**6, 10**9, 2**40]))
-    entries = parts.content["arrays"]
-    for place, entry in enumerate(entries):
-        own = entry["name"].endswith(("points", "weights", "factor", "dictionary", "rows", "dense"))
-        if entry["shape"] and (own or random.random() < 0.3):
-            last = entry["name"].endswith(("points", "weights"))
-            sides = [side] * (len(entry["shape"]) - 1)
-            entry["shape"] = [*sides, 0] if last else [0, *sides]
-            parts.payload[place] = b""
+    side = int(choose(random, [10**4, 10**5, 10**6, 10**9, 2**40]))
+    wide = random.random() < 0.5  # many features, or else many components
+    for place, entry in enumerate(parts.content["arrays"]):
+        name, shape = entry["name"], entry["shape"]
+        if len(shape) == 2 and name.endswith("points"):
+            entry["shape"] = [side if wide else shape[0], 0]
+        elif len(shape) == 2 and name.endswith("weights"):
+            entry["shape"] = [0, shape[1]] if wide else [side, 0]
+        elif len(shape) == 2 and name.endswith(("dictionary", "rows", "dense")):
+            entry["shape"] = [0, side]
+        elif shape and (name.endswith(_PER_POINT) or random.random() < 0.1):
+            entry["shape"] = [0] * len(shape)
+            if name.endswith("factor") and not wide:
+                entry["shape"] = [0, side]
+        else:
+            continue
+        parts.payload[place] = b""
+    huge = ("features", "matrix_width", "buckets") if wide else ("n_components", "budget")
     for path in places(parts.content["header"]):
         holder = _holder(parts.content["header"], path)
-        if path[-1] in ("features", "n_components", "matrix_width", "buckets", "budget"):
+        if path[-1] in huge:
             holder[path[-1]] = side
         elif path[-1] in ("order", "rank", "cells", "ghosts"):
             holder[path[-1]] = 0

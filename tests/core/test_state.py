@@ -4,7 +4,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelstream.core.state import (
-    SMALLEST_CAPACITY,
     STATUS,
     State,
     allocate,
@@ -73,7 +72,7 @@ def test_unpack_reverses_pack(state):
     assert {name: numbers(again)[name] for name in status} == status
     # What is not kept must be a lower bound, so that the next pruning looks again.
     assert numbers(again)["cheapest"] <= numbers(state)["cheapest"]
-    assert again.capacity == max(state.order, SMALLEST_CAPACITY)
+    assert again.capacity == max(state.order, 1)
 
 
 def test_packed_numbers_are_plain_and_arrays_are_copies(state):
@@ -104,7 +103,15 @@ def test_unpack_refuses_what_does_not_fit(state, name):
 
 
 @pytest.mark.parametrize(
-    "change", [{"order": 19}, {"scale": 0.0}, {"scale": 1.5}, {"scale": np.nan}, {"extra": 1}]
+    "change",
+    [
+        {"order": 19},
+        {"steps": 2**62},
+        {"scale": 0.0},
+        {"scale": 1.5},
+        {"scale": np.nan},
+        {"extra": 1},
+    ],
 )
 def test_unpack_refuses_contradicting_numbers(state, change):
     arrays, status = pack(state)
@@ -143,3 +150,12 @@ def test_spread_capacities_are_odd_numbers_of_cache_lines(capacity, least):
     found = spread(capacity, least)
     assert least <= found <= max(capacity, least)
     assert found == least or (found // 8) % 2 == 1
+
+
+def test_unpack_refuses_a_width_that_no_array_bears_out():
+    """Points without a byte may have any width: room for them would be all the memory there is."""
+    arrays, status = pack(allocate(3, 1, 4, seed=0))
+    unpack(arrays, status)
+    arrays["points"] = np.zeros((2**40, 0))
+    with pytest.raises(ValueError, match="contradict"):
+        unpack(arrays, status)

@@ -334,6 +334,63 @@ def test_a_state_of_another_version_is_refused():
         Prequential.restore(POLKClassifier(), {"format": 2}, {})
 
 
+SPOILED_CLASSES = [
+    ("metrics/recent", lambda a: a[1:]),
+    ("metrics/recent", lambda a: a + 0.5),
+    ("metrics/recent", lambda a: a - 9.0),
+    ("metrics/places", lambda a: a[1:]),
+    ("metrics/places", lambda a: a - 1000),
+    ("metrics/places", lambda a: a + 10**6),
+    ("metrics/counts", lambda a: a[1:]),
+    ("metrics/counts", lambda a: np.zeros((9, 9))),
+    ("metrics/losses_fading", lambda a: a[1:]),
+    ("baselines/waiting", lambda a: a[1:]),
+    ("baselines/waiting", lambda a: a + 100.0),
+    ("baselines/counts", lambda a: a.astype(float)),
+    ("baselines/counts", lambda a: a - 1000),
+    ("baselines/numbers", lambda a: a[1:]),
+    ("baselines/numbers", lambda a: a + 100.0),
+    ("baselines/majority_recent", lambda a: a[:, 1:]),
+    ("losses/sums", lambda a: a[1:]),
+    ("trace/samples", lambda a: a[1:]),
+    ("waiting/y", lambda a: a[1:]),
+    ("waiting/X", lambda a: a[:, 1:]),
+    ("waiting/X", lambda a: a * np.nan),
+]
+SPOILED_NUMBERS = [
+    ("metrics/recent", lambda a: a[:, 1:]),
+    ("metrics/places", lambda a: a - 1000),
+    ("metrics/sums", lambda a: a[1:]),
+    ("metrics/spread_fading", lambda a: a.astype(int)),
+    ("baselines/majority_sums", lambda a: a[1:]),
+    ("waiting/y", lambda a: a * np.nan),
+]
+
+
+@pytest.mark.parametrize(
+    ("model", "classes", "name", "spoil"),
+    [(POLKClassifier, 3, *case) for case in SPOILED_CLASSES]
+    + [(POLKRegressor, 0, *case) for case in SPOILED_NUMBERS],
+)
+def test_nonsense_in_a_state_is_refused(model, classes, name, spoil):
+    """A checkpoint with a right checksum may hold anything."""
+    X, y = samples(classes)
+    run = Prequential(model(), every=20, window=30, lag=2, losses=True)
+    run.update(X[:80], y[:80])
+    header, arrays = run.state()
+    Prequential.restore(run.model, header, dict(arrays))
+    with pytest.raises((ValueError, IndexError)):
+        Prequential.restore(run.model, header, {**arrays, name: spoil(arrays[name])})
+
+
+@pytest.mark.parametrize("setting", ["window", "lag"])
+def test_a_setting_that_the_arrays_contradict_takes_no_memory(setting):
+    run = Prequential(POLKRegressor(), every=20, window=30)
+    header, arrays = run.state()
+    with pytest.raises(ValueError, match="contradict"):
+        Prequential.restore(run.model, {**header, setting: 10**12}, arrays)
+
+
 def test_records_are_announced_and_time_passes():
     X, y = samples(0)
     records = []

@@ -256,6 +256,9 @@ NONSENSE = {
     "large ridge": lambda header, arrays: header["status"].update(ridge=1.0),
     "kernel values": lambda header, arrays: arrays["gram"].__setitem__((0, 1), 0.5),
     "over budget": lambda header, arrays: header["parameters"].update(budget=7),
+    # Arrays without a byte, for which there would not be enough memory.
+    "endless components": lambda header, arrays: arrays.update(weights=np.zeros((10**7, 0))),
+    "endless features": lambda header, arrays: arrays.update(points=np.zeros((2**40, 0))),
 }
 
 

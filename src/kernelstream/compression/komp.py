@@ -20,8 +20,10 @@ REBUILD_ABOVE = 1e-6
 WORTHWHILE = 10.0
 #: If a fresh factor is above this one, double precision cannot hold it.
 HOPELESS_ABOVE = 1e-3
-#: Columns of the residual looked at in a probe.
-PROBED = 4
+#: A factor that is further off than this one is not that of the points.
+FOREIGN_ABOVE = 0.1
+#: Columns of the residual looked at in a probe, and when a file is read.
+PROBED, PROBED_READ = 4, 16
 
 
 def compress(
@@ -144,3 +146,15 @@ def _gram_columns(state: State, kernel: Kernel, chosen: NDArray[np.int64]) -> ND
     rows = dense_rows(np.ascontiguousarray(state.points[:, chosen].T))
     values = kernel_matrix(kernel, rows, state.points, state.square_norms, state.absolute_norms, n)
     return values.T.copy()
+
+
+def check_read(state: State, kernel: Kernel) -> None:
+    """Refuse, with ValueError, a state from a file that is not one of this kernel."""
+    with np.errstate(all="ignore"):
+        own = kernel.diagonal(state.points[:, : state.extent].T)
+    if not np.allclose(state.self_kernels[: state.extent], own, 1e-6, 0.0):
+        raise ValueError("the kernel's values contradict the points")
+    if state.factored and state.order:
+        chosen = np.linspace(0, state.order - 1, min(state.order, PROBED_READ)).astype(np.int64)
+        if not _column_residual(state, kernel, chosen) <= FOREIGN_ABOVE:
+            raise ValueError("the factor contradicts the points")

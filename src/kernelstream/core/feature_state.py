@@ -4,6 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kernelstream.core.state import MOST_FEATURES
+
 #: Fit errors remembered.
 HISTORY = 1000
 
@@ -137,6 +139,10 @@ def unpack(arrays: dict[str, np.ndarray], status: dict[str, Any]) -> FeatureStat
         raise ValueError("it was written by another version of kernelstream: learn anew")
     if points.ndim != 2 or factor.ndim != 2 or weights.ndim != 2 or arrays["gram"].ndim != 2:
         raise ValueError("the state's arrays are not those of kernel features")
+    # An array without a byte may have an endless side: look before anything is allocated.
+    endless = points.shape[1] == 0 and points.shape[0] > MOST_FEATURES
+    if endless or arrays["inner"].shape != 2 * weights.shape[:1]:
+        raise ValueError("the state's parts contradict one another")
     for name in STATUS.names or ():
         whole, value = STATUS[name].kind == "i", status[name]
         lowest = -(2**62) if name == "exponent" else 0

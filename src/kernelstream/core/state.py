@@ -48,6 +48,8 @@ _KEPT = tuple(name for name in STATUS.names or () if name != "cheapest")
 _SIGNED = ("tracker",)
 
 SMALLEST_CAPACITY = 16
+#: Of a file without points, where no array's bytes bound them.
+MOST_FEATURES = 2**24
 
 
 class State(NamedTuple):
@@ -179,11 +181,11 @@ def unpack(arrays: dict[str, np.ndarray], status: dict[str, Any], factored: bool
         kind, value = STATUS[name].kind, status[name]
         number = type(value) is int or (type(value) is float and kind == "f")
         size = abs(value) if number and name in _SIGNED else value
-        if not number or not 0 <= size < {"u": 2**64, "i": 2**63, "f": np.inf}[kind]:
+        if not number or not 0 <= size < {"u": 2**64, "i": 2**62, "f": np.inf}[kind]:
             raise ValueError(f"{name} is not a number that a state can hold")
     features, n = points.shape
     order = n - status["ghosts"]
-    if order < 0 or status["order"] != order:
+    if order < 0 or status["order"] != order or (n == 0 and features > MOST_FEATURES):
         raise ValueError("the state's parts contradict one another")
     side = order if factored else 0
     expected = {"weights": (n, weights.shape[1]), "factor": (side, side), "diagonal": (order,)}
@@ -204,7 +206,7 @@ def unpack(arrays: dict[str, np.ndarray], status: dict[str, Any], factored: bool
         raise ValueError("the state's parts contradict one another")
     if (arrays["self_kernels"] <= 0.0).any() or (factored and (arrays["diagonal"] <= 0.0).any()):
         raise ValueError("the state's kernel values are not positive")
-    state = _arrays(features, weights.shape[1], max(n, SMALLEST_CAPACITY), factored)
+    state = _arrays(features, weights.shape[1], max(n, 1), factored)
     state.points[:, :n] = points
     state.weights[:, :n] = weights.T
     state.factor[:side, :side] = arrays["factor"]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kernelstream.evaluation.labels import Labels
 from kernelstream.evaluation.metrics import METRICS, ClassMetrics, NumberMetrics
-from kernelstream.evaluation.sums import Floats, Sums
+from kernelstream.evaluation.sums import Floats, Sums, all_codes, copied
 
 
 class Baselines:
@@ -106,9 +106,15 @@ class Baselines:
 
     def set_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Go on from what :meth:`arrays` returned."""
-        self._waiting = arrays["waiting"].copy()
-        self._counts = arrays["counts"].copy()
-        self._sums.last, self._leader = arrays["numbers"][:2].copy(), float(arrays["numbers"][2])
+        self._waiting = copied(arrays["waiting"], self._waiting)
+        self._counts = copied(arrays["counts"], np.zeros(len(arrays["counts"]), dtype=np.int64))
+        numbers = copied(arrays["numbers"], np.zeros(3))
+        self._sums.last, self._leader = numbers[:2], float(numbers[2])
+        if self.labels is not None:
+            said = np.append(self._waiting, self._leader)
+            known = all_codes(said[~np.isnan(said)], len(self.labels))
+            if not known or len(self._counts) > len(self.labels) or (self._counts < 0).any():
+                raise ValueError("the baselines of a run contradict its labels")
         for name, metrics in self._metrics.items():
             metrics.set_arrays(
                 {

@@ -16,7 +16,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 
 from kernelstream.evaluation.labels import Codes, Labels
-from kernelstream.evaluation.sums import Counts, Floats, Recent, Sums, enlarged
+from kernelstream.evaluation.sums import (
+    Counts,
+    Floats,
+    Recent,
+    Sums,
+    all_codes,
+    copied,
+    enlarged,
+)
 
 #: Probabilities below this count as this, as in scikit-learn.
 SMALLEST_CHANCE = float(np.finfo(np.float64).eps)
@@ -301,12 +309,18 @@ class ClassMetrics(_StreamMetrics[ClassSummary]):
 
     def set_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Go on from what :meth:`arrays` returned."""
-        self._recent.ring[:] = arrays["recent"]
-        self._recent.count, *places = arrays["places"].tolist()
+        count, *places = copied(arrays["places"], self.arrays()["places"]).tolist()
+        self._recent.restore(arrays["recent"], count)
+        classes = len(self.labels)
         for suffix, place in zip(self._factors, places, strict=True):
-            self._counts[suffix].place = place
-            self._counts[suffix].matrix = arrays[f"counts{suffix}"].copy()
-            self._losses[suffix].last = arrays[f"losses{suffix}"].copy()
+            counts, matrix = self._counts[suffix], arrays[f"counts{suffix}"]
+            counts.matrix = copied(matrix, np.zeros((len(matrix),) * 2))
+            counts.place = place
+            self._losses[suffix].last = copied(arrays[f"losses{suffix}"], self._losses[suffix].last)
+            if len(matrix) > classes or place not in range(len(counts.rising)):
+                raise ValueError("the counts of a run contradict its labels")
+        if not all_codes(self._recent.samples()[:, :2], classes):
+            raise ValueError("the last samples of a run contradict its labels")
 
 
 class NumberMetrics(_StreamMetrics[NumberSummary]):
@@ -390,11 +404,10 @@ class NumberMetrics(_StreamMetrics[NumberSummary]):
 
     def set_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Go on from what :meth:`arrays` returned."""
-        self._recent.ring[:] = arrays["recent"]
-        self._recent.count = int(arrays["places"][0])
+        self._recent.restore(arrays["recent"], copied(arrays["places"], np.array([0])).item())
         for suffix in self._factors:
-            self._sums[suffix].last = arrays[f"sums{suffix}"].copy()
-            self._spread[suffix].last = arrays[f"spread{suffix}"].copy()
+            for name, held in (("sums", self._sums), ("spread", self._spread)):
+                held[suffix].last = copied(arrays[f"{name}{suffix}"], held[suffix].last)
 
 
 def check_names(metrics: Sequence[str], classification: bool) -> tuple[str, ...]:

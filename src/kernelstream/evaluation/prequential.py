@@ -412,6 +412,9 @@ class Prequential:
         for name, least in (("samples", 0), ("offset", 0), ("record_every", 1)):
             _check_whole(name, header[name], least)
         settings = {name: header[name] for name in ("metrics", "every", "window", "fading", "lag")}
+        sides = len(arrays["metrics/recent"]), len(arrays["baselines/waiting"]) - 1
+        if sides != (settings["window"], settings["lag"]):  # or much memory would be asked for
+            raise ValueError("the arrays of a run contradict its settings")
         run = cls(
             model, **settings, classes=header["classes"], on_record=on_record,
             losses=header.get("unmeasured") is not None,
@@ -439,6 +442,7 @@ class Prequential:
                 run._waiting = csr_array(parts, shape=tuple(note["shape"])), y
             else:
                 run._waiting = arrays["waiting/X"].copy(), y
+            run._admit(*run._waiting)
         return run
 
 

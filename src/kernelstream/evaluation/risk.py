@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kernelstream.evaluation.sums import copied
 from kernelstream.losses import make_loss
 from kernelstream.models.in_units import InUnits
 
@@ -173,9 +174,10 @@ class LossDistribution:
 
     def set_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """What :meth:`arrays` returned."""
-        self._counts, self._firsts = arrays["counts"].copy(), arrays["firsts"].copy()
-        self._sums, self._squares = arrays["sums"].copy(), arrays["squares"].copy()
-        self._smallest, self._largest = map(float, arrays["extremes"])
+        parts = {name: copied(arrays[name], like) for name, like in self.arrays().items()}
+        self._counts, self._firsts = parts["counts"], parts["firsts"]
+        self._sums, self._squares = parts["sums"], parts["squares"]
+        self._smallest, self._largest = parts["extremes"].tolist()
 
 
 def sample_losses(model: Any, said: NDArray[np.float64], y: NDArray[Any]) -> NDArray[np.float64]:

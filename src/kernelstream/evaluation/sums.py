@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import lfilter
@@ -69,6 +71,20 @@ def enlarged(matrix: Floats, side: int) -> Floats:
     return larger
 
 
+def copied(array: NDArray[Any], like: NDArray[Any]) -> NDArray[Any]:
+    """A copy of an array from a file; ValueError if it cannot take the place of ``like``."""
+    if array.shape != like.shape or array.dtype != like.dtype:
+        raise ValueError(
+            f"{array.dtype} of shape {array.shape} cannot be {like.dtype} of shape {like.shape}"
+        )
+    return array.copy()
+
+
+def all_codes(values: NDArray[Any], classes: int) -> bool:
+    """Whether these are numbers of classes."""
+    return bool(np.isin(values, np.arange(classes)).all())
+
+
 class Recent:
     """The last ``window`` samples, some numbers each, in a ring."""
 
@@ -82,6 +98,12 @@ class Recent:
         self.count += len(samples)
         samples = samples[-window:]
         self.ring[(np.arange(-len(samples), 0) + self.count) % window] = samples
+
+    def restore(self, ring: Floats, count: int) -> None:
+        """Go on from these; ValueError if they cannot have been here."""
+        self.ring, self.count = copied(ring, self.ring), count
+        if count < 0:
+            raise ValueError(f"{count} samples so far cannot be")
 
     def samples(self) -> Floats:
         """(n, columns), n <= window, oldest first."""

@@ -93,7 +93,7 @@ class Trace:
         Without ``every`` it is taken from where the first record is.
         """
         metrics = [name for name in columns if name in METRICS]
-        table = {name: np.asarray(column).tolist() for name, column in columns.items()}
+        table = {name: np.asarray(column).reshape(-1).tolist() for name, column in columns.items()}
         samples = table.get("samples", [])
         trace = cls(metrics, every or int(samples[0] if samples else 1))
         missing = sorted(set(trace._columns) - set(table))

@@ -278,7 +278,9 @@ class FeatureLearner(KernelEstimator):
         return feature_state.pack(state)
 
     @classmethod
-    def _unpack(cls, arrays: Mapping[str, NDArray[Any]], status: dict[str, Any]) -> Any:
+    def _unpack(
+        cls, arrays: Mapping[str, NDArray[Any]], status: dict[str, Any], kernel: Kernel
+    ) -> Any:
         return feature_state.unpack(dict(arrays), status)
 
     @classmethod

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from kernelstream import storage
 from kernelstream._version import __version__
+from kernelstream.compression import komp
 from kernelstream.compression.coverage import Coverage
 from kernelstream.core.kernel import Rows, first_bad_entry
 from kernelstream.core.state import (
@@ -29,6 +30,9 @@ from kernelstream.rows import (
     count_rows,
     rows_matrix,
 )
+
+#: Points of more features are not given room before they come.
+_WIDE = 2**16
 
 #: Models by the name under which their files are marked.
 _KINDS: dict[str, type[Saved]] = {}
@@ -113,8 +117,12 @@ class SavedModel(Saved):
         return pack(state)
 
     @classmethod
-    def _unpack(cls, arrays: Mapping[str, NDArray[Any]], status: dict[str, Any]) -> Any:
-        return unpack(dict(arrays), status, cls._factored)
+    def _unpack(
+        cls, arrays: Mapping[str, NDArray[Any]], status: dict[str, Any], kernel: Kernel
+    ) -> Any:
+        state = unpack(dict(arrays), status, cls._factored)
+        komp.check_read(state, kernel)
+        return state
 
     def _plain_parameters(self) -> dict[str, Any]:
         return {name: _plain(value) for name, value in self.get_params().items()}
@@ -134,7 +142,7 @@ class SavedModel(Saved):
         header, arrays = document.header, document.arrays
         model = cls._with_parameters(header["parameters"])
         model.kernel_ = kernel_from_config(header["kernel"])
-        state = cls._unpack(arrays, header["status"])
+        state = cls._unpack(arrays, header["status"], model.kernel_)
         if state.points.shape[0] != header["features"]:
             raise ValueError("the number of features contradicts the points")
         model.n_features_in_ = header["features"]
@@ -147,11 +155,12 @@ class SavedModel(Saved):
         model._check_parameters()
         if len(state.weights) != model._columns:
             raise ValueError("the number of outputs contradicts the weights")
-        largest = max(np.abs(state.points).max(initial=0.0), np.abs(state.weights).max(initial=0.0))
+        largest = max(np.abs(arrays[name]).max(initial=0.0) for name in ("points", "weights"))
         if largest > 1e3 * LARGEST_ENTRY:  # learn_one bounds only the norm
             raise ValueError("the points or the weights are too large")
         limit = model._capacity_limit(model.n_features_in_)
-        capacity = max(state.extent, min(state.order + SMALLEST_CAPACITY, limit))
+        spare = SMALLEST_CAPACITY if model.n_features_in_ <= _WIDE else 1
+        capacity = max(state.extent, min(state.order + spare, limit))
         model._state = state
         model._resize(capacity)
         return model  # type: ignore[no-any-return]

@@ -555,7 +555,10 @@ def _restore(data: bytes) -> Agent:
 def _agent_of(document: storage.Document, where: str) -> Agent:
     if document.kind != _KIND:
         raise storage.ModelFileError(f"{where} holds a {document.kind}, not an agent")
-    return Agent.restore(document.header, document.arrays)
+    try:
+        return Agent.restore(document.header, document.arrays)
+    except Exception as error:  # whatever nonsense with a right checksum leads to
+        raise storage.ModelFileError(f"{where} is not a valid agent: {error}") from error
 
 
 def _compile(agent: Agent) -> None:

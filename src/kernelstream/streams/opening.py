@@ -174,7 +174,12 @@ def _check_no_drop(name: str, drop: Sequence[str]) -> None:
 
 
 def _check_position(position: dict[str, Any] | None, format: str) -> None:
-    if position is not None and position.get("format") != format:
+    if position is None:
+        return
+    for name in {"offset", "line", "rows", "row", "n_features"} & set(position):
+        if type(position[name]) is not int or not 0 <= position[name] < 2**62:
+            raise StreamError(f"The position has no valid {name}: start anew.")
+    if position.get("format") != format:
         raise StreamError(
             f"The position is one in {position.get('format')!r} data, this is {format!r}. "
             "Resume with the source that was read before."
