@@ -234,7 +234,7 @@ NONSENSE = {
     "average switched": parameter(average=True),
     "another kernel": header(kernel={"name": "Gaussian", "gamma": 7.0}),
     "kernel values of another": array("self_kernels", fill(0.5)),
-    "a point mirrored": array("points", lambda x: x * np.where(np.arange(x.shape[1]), 1.0, -1.0)),
+    "points mirrored": array("points", lambda x: x * np.where(np.arange(x.shape[1]) % 2, 1, -1)),
     "no kernel": lambda h, a: h.pop("kernel"),
     "no parameters": lambda h, a: h.pop("parameters"),
     "no classes": lambda h, a: h.pop("classes"),
@@ -279,7 +279,7 @@ def test_nonsense_is_refused(name, crafted, tmp_path):
 
 
 #: What only the factor tells.
-FACTORED = ("another kernel", "a point mirrored")
+FACTORED = ("another kernel", "points mirrored")
 AVM_NONSENSE = {
     **{
         name: spoil
