@@ -150,17 +150,17 @@ class Worker:
 
     def look(self, case: Case) -> Seen:
         """What becomes of a file."""
-        self._connection.send(case)
         started, used = time.perf_counter(), self._seconds()
-        while not self._connection.poll(0.5):
-            work = self._seconds() - used
-            if work > MOST_WORK or time.perf_counter() - started > MOST_SECONDS:
-                self.__exit__()
-                self._start()
-                return Seen("hang", f"no end after {work:.0f} s", work, 0)
         try:
+            self._connection.send(case)
+            while not self._connection.poll(0.5):
+                work = self._seconds() - used
+                if work > MOST_WORK or time.perf_counter() - started > MOST_SECONDS:
+                    self.__exit__()
+                    self._start()
+                    return Seen("hang", f"no end after {work:.0f} s", work, 0)
             return self._connection.recv()
-        except EOFError:
+        except (EOFError, OSError):
             self._process.join()
             code = self._process.exitcode
             self._start()

@@ -1,12 +1,14 @@
 """The names of the benchmarks lead somewhere, and the long ones run when they are made short."""
 
+import hashlib
+import os
 import re
 from importlib import import_module
 
 import numpy as np
 import pytest
 
-from benchmarks import kill, policy, soak
+from benchmarks import fuzz, fuzz_files, kill, policy, soak
 from benchmarks.__main__ import BENCHMARKS, USUAL
 
 
@@ -86,3 +88,78 @@ def test_a_run_that_ends_otherwise_is_told(monkeypatch, capsys):
     out = capsys.readouterr().out
     assert cells(out, "wrong")[2] == "0"
     assert "has no column 'nothing'" in out
+
+
+def test_damage_is_the_same_every_time(tmp_path):
+    files = {}
+    for name in ("KernelExpansion", "KernelFeatures"):
+        files[name] = tmp_path / f"{name}.ks"
+        fuzz_files.MODELS[name]().save(files[name])
+    cases = list(fuzz.damaged_models(files, 200))
+    assert cases == list(fuzz.damaged_models(files, 200))
+    unchanged = [case for case in cases if case.data == files[case.kind].read_bytes()]
+    assert len(unchanged) < 10
+    # Behind a right checksum the damage is not noticed at once.
+    sealed = [case for case in cases if case.how == (True,)]
+    right = [c for c in sealed if hashlib.sha256(c.data[:-32]).digest() == c.data[-32:]]
+    assert right == sealed
+
+
+def test_a_wrong_model_is_told_from_a_harmless_change(tmp_path):
+    path, name = tmp_path / "function.ks", "KernelExpansion"
+    function = fuzz_files.MODELS[name]()
+    function.save(path)
+    right = fuzz_files.what_is_right(name, path)
+    assert fuzz_files.look_at_model(name, path, False, right).what == "same"
+    (2.0 * function).save(path)
+    assert fuzz_files.look_at_model(name, path, False, right).what == "wrong"
+    assert fuzz_files.look_at_model(name, path, True, right).what == "another"
+    path.write_bytes(path.read_bytes()[:-1])
+    assert fuzz_files.look_at_model(name, path, True, right).what == "refused"
+
+
+def test_a_factor_of_other_points_is_told(tmp_path):
+    model = fuzz_files.MODELS["POLKClassifier"]()
+    assert fuzz_files.inconsistency(model, fuzz_files.say(model), tmp_path / "again") == ""
+    model._state.factor[...] *= 1.5
+    found = fuzz_files.inconsistency(model, fuzz_files.say(model), tmp_path / "again")
+    assert found.startswith("its Gram factor is off by 1.25")
+
+
+def misbehave(connection, folder, originals):
+    """In place of the process that looks at files."""
+    connection.send(originals)
+    case = connection.recv()
+    if case.kind == "hang":
+        while True:
+            pass
+    if case.kind == "crash":
+        os.abort()
+    connection.send(fuzz.Seen("same", "", 0.0, 200 * 10**6))
+
+
+@pytest.mark.slow
+def test_hangs_crashes_and_memory_are_told(monkeypatch, tmp_path):
+    monkeypatch.setattr(fuzz, "_work", misbehave)
+    monkeypatch.setattr(fuzz, "MOST_WORK", 0.2)
+    kinds = ("hang", "crash", "large")
+    cases = (fuzz.Case(kind, "somehow", b"", ()) for kind in kinds)
+    failures = []
+    with fuzz.Worker(tmp_path) as worker:
+        rows = list(fuzz._table(worker, cases, ("same",), failures))
+    assert [row[:6] for row in rows] == [
+        ("hang", 1, 0, 0, 1, 0), ("crash", 1, 0, 0, 1, 0), ("large", 1, 1, 0, 0, 1),
+        ("all", 3, 1, 0, 2, 1),
+    ]  # fmt: skip
+    assert [failure.partition(",")[0] for failure in failures] == [f"* {kind}" for kind in kinds]
+
+
+@pytest.mark.slow
+def test_a_little_damage(monkeypatch, capsys):
+    monkeypatch.setattr(fuzz, "MODEL_FILES", 66)
+    monkeypatch.setattr(fuzz, "ROW_FILES", 5)
+    fuzz.main()
+    out = capsys.readouterr().out
+    assert cells(out, "all")[1] == "66"
+    assert cells(out, "csv")[1] == "1"
+    assert "No failures." in out
