@@ -15,6 +15,7 @@ BENCHMARKS = {
     "streams": "accuracy.streams",
     "defaults": "accuracy.defaults",
     "mnist": "accuracy.mnist",
+    "mnist-busy": "accuracy.mnist_busy",
     "avm": "avm.main",
     "avm-speed": "avm.speed",
     "avm-cells": "avm_cells.main",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -127,16 +129,23 @@ MNIST_RUNS: list[tuple[str, dict[str, Any], int]] = [
 ]
 
 
-def mnist() -> None:
-    """The paper's digits: mini-batches of 32, all cores."""
+def _digits() -> tuple[Any, ...] | None:
+    """Training and test digits, once the code is compiled; None where they are not present."""
     if folder() is None:
         print("\nmnist: data not present")
-        return
+        return None
     data = load_dataset("mnist", folder())
     X, X_test = (Z.reshape(len(Z), -1) / 255.0 for Z in (data.X_train, data.X_test))
-    y, y_test = data.y_train, data.y_test
     small = POLKClassifier(gamma=1 / 32, batch_size=32)
-    small.partial_fit(X[:320], y[:320], classes=np.arange(10))  # compile
+    small.partial_fit(X[:320], data.y_train[:320], classes=np.arange(10))
+    return X, data.y_train, X_test, data.y_test
+
+
+def mnist() -> None:
+    """The paper's digits: mini-batches of 32."""
+    if (digits := _digits()) is None:
+        return
+    X, y, X_test, y_test = digits
 
     def rows() -> Iterator[tuple[Any, ...]]:
         for label, settings, epochs in MNIST_RUNS:
@@ -154,10 +163,37 @@ def mnist() -> None:
                 yield label, epoch, error, model.model_order_, seconds, model.residual_, text
 
     show(
-        "MNIST, hinge, mini-batch 32, all cores",
+        "MNIST, hinge, mini-batch 32",
         ["run", "epoch", "test error %", "points", "seconds", "residual", "settings"],
         rows(),
     )
+
+
+def mnist_busy() -> None:
+    """One epoch on a machine with nothing else to do, then beside processes that never rest."""
+    if (digits := _digits()) is None:
+        return
+    X, y, _, _ = digits
+    label, settings, _ = MNIST_RUNS[0]
+
+    def epoch() -> float:
+        model = POLKClassifier(batch_size=32, random_state=0, max_points=None, **settings)
+        start = time.perf_counter()
+        model.partial_fit(X, y, classes=np.arange(10)).flush()
+        return time.perf_counter() - start
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        idle = epoch()
+        yield "alone", idle, 1.0
+        loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+        try:
+            busy = epoch()
+        finally:
+            for loop in loops:
+                loop.kill()
+        yield "beside two busy loops", busy, busy / idle
+
+    show(f"MNIST, mini-batch 32, {label}, one epoch", ["", "seconds", "ratio"], rows())
 
 
 def defaults() -> None:
