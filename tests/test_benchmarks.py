@@ -98,7 +98,7 @@ def test_damage_is_the_same_every_time(tmp_path):
     cases = list(fuzz.damaged_models(files, 200))
     assert cases == list(fuzz.damaged_models(files, 200))
     unchanged = [case for case in cases if case.data == files[case.kind].read_bytes()]
-    assert len(unchanged) < 10
+    assert len(unchanged) < 20
     # Behind a right checksum the damage is not noticed at once.
     sealed = [case for case in cases if case.how == (True,)]
     right = [c for c in sealed if hashlib.sha256(c.data[:-32]).digest() == c.data[-32:]]

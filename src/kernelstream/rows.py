@@ -26,6 +26,8 @@ def check_columns(X: Any) -> None:
     NumPy would make numbers of dates, categories and numerals in text, or not: that depends on the
     library and on the columns beside them.
     """
+    if isinstance(X, np.ndarray):
+        return
     if hasattr(X, "column_names"):  # Arrow
         names, kinds = X.column_names, X.schema.types
     elif hasattr(X, "columns") and hasattr(X, "dtypes") and hasattr(X, "shape"):

@@ -5,8 +5,7 @@ give other bits with two threads than with one. And on a busy machine threads wa
 at the end of every small product, which made an epoch of MNIST 17 times slower.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ContextDecorator, nullcontext
 from functools import cache
 from threading import Lock
 from typing import Any
@@ -25,31 +24,44 @@ def _libraries() -> list[Any]:
             if library.user_api == "blas"]  # fmt: skip
 
 
-@contextmanager
-def one_thread(wanted: bool = True) -> Iterator[None]:
-    """BLAS runs in the thread that calls it; the number of threads is what it was afterwards.
+class _OneThread(ContextDecorator):
+    """The number of threads belongs to the process: the first one who comes in changes it, the
+    last one who leaves changes it back.
 
-    It belongs to the process: the first one who comes in changes it, the last one who leaves
-    changes it back. It takes some microseconds: ``wanted`` is false where no product is large
-    enough for BLAS to share it.
+    OpenBLAS lets only the thread that lowered the number raise it again: where several threads
+    learn at once and another one leaves last, it stays at one.
     """
-    global _inside
-    if not wanted:
-        yield
-        return
-    with _lock:
-        if _inside == 0:
-            _before[:] = [library.get_num_threads() for library in _libraries()]
-            for library, number in zip(_libraries(), _before, strict=True):
-                if number != 1:
-                    library.set_num_threads(1)
-        _inside += 1
-    try:
-        yield
-    finally:
+
+    def __enter__(self) -> None:
+        global _inside
+        with _lock:
+            if _inside == 0:
+                _before[:] = [library.get_num_threads() for library in _libraries()]
+                _set(1)
+            _inside += 1
+
+    def __exit__(self, *problem: object) -> None:
+        global _inside
         with _lock:
             _inside -= 1
             if _inside == 0:
-                for library, number in zip(_libraries(), _before, strict=True):
-                    if number != 1:
-                        library.set_num_threads(number)
+                _set(None)
+
+
+def _set(number: int | None) -> None:
+    """So many threads for each library; None: as many as before."""
+    for library, before in zip(_libraries(), _before, strict=True):
+        if before != 1:
+            library.set_num_threads(before if number is None else number)
+
+
+_ONE, _AS_IT_IS = _OneThread(), nullcontext()
+
+
+def one_thread(wanted: bool = True) -> Any:
+    """Within, or within the function decorated, BLAS runs in the thread that calls it.
+
+    It takes some microseconds: ``wanted`` is false where no product is large enough for BLAS to
+    share it.
+    """
+    return _ONE if wanted else _AS_IT_IS
