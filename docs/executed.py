@@ -25,7 +25,7 @@ _BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 _EXPECTED = re.compile(r"# exit code (\d+)$")
 _SHELL = re.compile(r"[|&;<>$]")  # what only a shell understands
 _WIDTH = "88"  # of printed tables
-_SECONDS = 120  # that a block of shell lines may take
+_SECONDS = 300  # that a block of shell lines may take: a busy machine may compile first
 
 
 def run_page(text: str, name: str = "page") -> str:

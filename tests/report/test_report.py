@@ -312,7 +312,7 @@ def test_a_model_without_points(tmp_path):
 
 def test_sparse_and_wide(tmp_path):
     rng = np.random.default_rng(0)
-    X = sparse.random_array((80, 3000), density=0.01, format="csr", rng=rng)
+    X = sparse.random_array((80, 3000), density=0.01, format="csr", random_state=rng)
     y = rng.integers(0, 2, 80)
     model = POLKClassifier(kernel=Linear() + Polynomial(gamma=0.1, degree=2)).partial_fit(X, y)
     page = written(tmp_path, model, sample=X)
