@@ -425,7 +425,7 @@ _FREEDOM = re.compile(
 def dispatchers() -> dict[str, Dispatcher]:
     """All compiled functions of the core by name."""
     found = {}
-    for module in pkgutil.iter_modules(kernelstream.core.__path__, "kernelstream.core."):
+    for module in pkgutil.walk_packages(kernelstream.core.__path__, "kernelstream.core."):
         for name, value in vars(importlib.import_module(module.name)).items():
             if isinstance(value, Dispatcher) and value.py_func.__module__ == module.name:
                 found[f"{module.name.rpartition('.')[2]}.{name}"] = value
@@ -464,7 +464,9 @@ def run(name: str, folder: Path, seed: int) -> None:
     names = list(NAMES)
     if name in ("cold", "warm"):
         names = COLD
-        ahead.start = lambda: None  # features need nothing of what the second process compiles
+        ahead.start = lambda *blocks: (
+            None
+        )  # features need nothing of what the second process compiles
     elif name == "loaded":
         load_everything(seed)
         found["freedoms"] = freedoms()

@@ -27,10 +27,15 @@ FIRST_STEPS = """
     assert kernelstream.__file__.startswith({package!r}), kernelstream.__file__
     model = kernelstream.POLKClassifier().partial_fit([[0.0], [1.0], [0.1]], [0, 1, 0])
     print(model.predict([[0.9]]))
-    from kernelstream.core import ahead, kernel, komp
-    ahead.compile()  # for the same arguments as the pass has
-    assert len(komp.take_in.overloads) == len(komp.prune.overloads) == 1
-    assert len(kernel.kernel_rows.overloads) == 1
+    model = kernelstream.POLKClassifier(batch_size=2).partial_fit([[0.0], [1.0]], [0, 1])
+    from kernelstream.core import ahead, kernel
+    from kernelstream.core.grow.block import take_in_block
+    from kernelstream.core.grow.span import take_in
+    from kernelstream.core.reduce.komp import _prune, prune_block
+    ahead.compile(False)  # for the same arguments as the passes have
+    ahead.compile(True)
+    for function in (take_in, _prune, take_in_block, prune_block, kernel.kernel_rows):
+        assert len(function.overloads) == 1, function
 """
 
 

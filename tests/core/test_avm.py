@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from kernelstream.core import avm as core
 from kernelstream.core import counts, coverage, kernel
 from kernelstream.core.passes import DIVERGED, DONE, FULL, UNUSABLE
+from kernelstream.core.settings import make_settings
 from kernelstream.core.state import allocate, pack, resize, unpack
 from tests.core.tools import (
     LOSS_NUMBERS,
     LOSSES,
+    call_pass,
     from_python,
     gaussian,
     points_of,
@@ -44,20 +46,20 @@ def settings(
     """Settings of the pass by the names that the twin uses."""
     if projected is None:
         projected = loss in ("squared_error", "squared_hinge") and regularisation <= 1.0
-    return core.Settings(
+    return make_settings(
         loss=LOSSES[loss],
         loss_number=float(LOSS_NUMBERS.get(loss, 0.0)),
         regularisation=float(regularisation),
         shape=SHAPES[shape],
         delta=float(delta),
-        beta=float(beta),
-        rho=float(rho),
+        exact=float(beta),
+        exact_decay=float(rho),
         most=most,
         suffix=float(suffix),
         memory=float(memory),
-        projected=projected,
+        ball=projected,
         outputs=outputs,
-    )
+    )[0]
 
 
 def stream(n=SAMPLES, features=2, outputs=1, regression=False, seed=0):
@@ -90,9 +92,10 @@ def learn(
     for end in edges:
         rows = rows_of(X[:end], sparse)
         while i < end:
-            reason, i = core.single_pass(
-                *state, *chosen, *kernel_program, *rows, labels[:end], weights[:end], i, out
-            )
+            reason, i = call_pass(
+                core.cell_pass, state, chosen, kernel_program, rows, labels[:end], weights[:end],
+                i, out,
+            )  # fmt: skip
             if reason == FULL:
                 state = resize(state, 2 * state.capacity)
             elif reason != DONE:
@@ -402,8 +405,8 @@ def test_a_table_is_made_again_when_the_state_grows():
     state, places = allocate(20, 1, 1, 1, factored=False), []
     reason, i = FULL, 0
     while reason == FULL:
-        reason, i = core.single_pass(
-            *state, *chosen, *gaussian(0.05), *rows, labels, np.ones(n), i, np.empty((0, 1))
+        reason, i = call_pass(
+            core.cell_pass, state, chosen, gaussian(0.05), rows, labels, np.ones(n), i
         )
         if reason == FULL:
             places.append(i)

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from kernelstream.core import colk
+from kernelstream.core.direct import QUASI_GRADIENT
+from kernelstream.core.direct import quasi_gradient as colk
+from kernelstream.core.loop import block_pass
 from kernelstream.core.passes import DIVERGED, DONE, FULL, PROBE
-from kernelstream.core.polk import batch_pass
 from kernelstream.core.state import allocate, pack, resize, unpack
 from tests.core.tools import (
     LOSS_NUMBERS,
@@ -46,16 +47,21 @@ def stream(n=SAMPLES, outputs=1, regression=True, seed=0):
 
 def risk_of(risk="variance", risk_weight=0.1, order=4, level=0.9, tracking="momentum", beta=0.05,
             cut=np.inf):  # fmt: skip
-    return colk.Risk(
-        KINDS[risk], float(risk_weight), order if risk == "moments" else 2, float(level),
-        float(cut), colk.MOMENTUM if tracking == "momentum" else colk.AVERAGE, float(beta),
-    )  # fmt: skip
+    return {
+        "direct": QUASI_GRADIENT, "risk": KINDS[risk], "risk_weight": risk_weight,
+        "moments": order if risk == "moments" else 2, "level": level, "cut": cut,
+        "tracking": colk.MOMENTUM if tracking == "momentum" else colk.AVERAGE,
+        "tracking_rate": beta,
+    }  # fmt: skip
 
 
 def learn(X, labels, chosen, risk, state=None, weights=None, sparse=False, predictions=None,
           every=None):  # fmt: skip
     """Run the pass to its end; ``every``: back to Python after so many samples."""
-    tracked = risk.tracking == colk.MOMENTUM
+    tracked = risk["tracking"] == colk.MOMENTUM
+    chosen = chosen.copy()
+    for name, value in risk.items():
+        chosen[name] = value
     parts = 1 + (chosen.averaging > 0.0) + tracked
     if state is None:
         state = allocate(X.shape[1], chosen.outputs * parts, 16, seed=1)
@@ -66,8 +72,8 @@ def learn(X, labels, chosen, risk, state=None, weights=None, sparse=False, predi
         rows, i = rows_of(X[part], sparse), 0
         room = np.empty((0, 1)) if predictions is None else predictions[part]
         while True:
-            reason, i = colk.pair_pass(
-                *state, *chosen, *risk, *PROGRAM, *rows, labels[part], weights[part], i, room
+            reason, i = call_pass(
+                block_pass, state, chosen, PROGRAM, rows, labels[part], weights[part], i, room
             )
             if reason == FULL:
                 state = resize(state, 2 * state.capacity)
@@ -229,7 +235,7 @@ def test_without_risk_it_is_polk_bit_for_bit(loss, tracking, batch):
     polk = allocate(2, outputs, 2 * len(X), seed=1)
     i, reason = 0, PROBE
     while reason == PROBE:
-        reason, i = call_pass(batch_pass, polk, chosen, PROGRAM, rows_of(X), y, np.ones(len(X)), i)
+        reason, i = call_pass(block_pass, polk, chosen, PROGRAM, rows_of(X), y, np.ones(len(X)), i)
         polk.status[0]["changes"] = 0
     assert np.array_equal(points_of(state), points_of(polk))
     assert np.array_equal(weights_of(state, outputs)[:, :outputs], weights_of(polk, outputs))

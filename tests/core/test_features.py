@@ -7,7 +7,7 @@ from scipy.linalg import orthogonal_procrustes
 from kernelstream.core import feature_state
 from kernelstream.core import features as core
 from kernelstream.core.passes import DONE, FULL
-from tests.core.tools import KERNELS, rows_of, size
+from tests.core.tools import KERNELS, call_pass, rows_of, size
 from tests.naive import features as naive
 from tests.naive import kernels
 
@@ -19,7 +19,7 @@ def settings(
     pace=2.0, removal="greedy", forgetting=1.0, censoring=core.NEVER, number=0.0, align=False,
     loss=0, shrinkage=0.0, eta=0.3, outputs=0, early=6,
 ):  # fmt: skip
-    return core.FeatureSettings(
+    values = dict(
         orthonormal=basis == "orthonormal",
         early=early if basis == "orthonormal" else 0,
         regularisation=regularisation,
@@ -40,6 +40,10 @@ def settings(
         decay=0.0,
         outputs=outputs,
     )
+    chosen = np.zeros(1, feature_state.FEATURE_SETTINGS)[0]
+    for name, value in values.items():
+        chosen[name] = value
+    return chosen
 
 
 def learn(X, chosen, kernel="gaussian", r=R, state=None, sparse=False, targets=None):
@@ -51,9 +55,10 @@ def learn(X, chosen, kernel="gaussian", r=R, state=None, sparse=False, targets=N
     targets = np.zeros(n) if targets is None else targets.astype(float)
     said, done = np.full((n, chosen.outputs + 1), np.nan), 0
     while True:
-        reason, done = core.feature_pass(
-            *state, *chosen, *KERNELS[kernel][0], *rows, targets, np.ones(n), done, said
-        )
+        reason, done = call_pass(
+            core.feature_pass, state, chosen, KERNELS[kernel][0], rows, targets, np.ones(n), done,
+            said,
+        )  # fmt: skip
         if reason != FULL:
             assert (reason, done) == (DONE, n)
             return state, said

@@ -6,8 +6,10 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from kernelstream.core import kernel, komp
+from kernelstream.core import costs, dictionary, kernel
 from kernelstream.core.gram import DEPENDENT
+from kernelstream.core.grow import block, span
+from kernelstream.core.reduce import komp
 from tests.core.tools import (
     COMPILED,
     filled_state,
@@ -30,9 +32,10 @@ GAMMA = 1.5
 PROGRAM, TWIN = gaussian(GAMMA), naive_kernels.gaussian(GAMMA)
 
 # Compiled for compiled callers only.
-take_in_compiled, prune, find_cheapest, renormalise = map(
-    from_python, (komp.take_in, komp.prune, komp.find_cheapest, komp.renormalise)
+take_in_compiled, find_cheapest, renormalise = map(
+    from_python, (span.take_in, costs.find_cheapest, dictionary.renormalise)
 )
+prune = komp.prune
 
 
 def problem(n, columns=1, seed=0, spread=1.0):
@@ -194,7 +197,7 @@ def test_random_projection_is_reproducible_and_random():
 @wrapping_integers
 def test_random_numbers_are_uniform():
     state, _ = filled_state(PROGRAM, *problem(1), seed=7)
-    draws = [komp.random_below(state.status[0], 5) for _ in range(1000)]
+    draws = [dictionary.random_below(state.status[0], 5) for _ in range(1000)]
     assert set(draws) == set(range(5))
     assert np.bincount(draws).min() > 150
 
@@ -259,7 +262,7 @@ def block_into(state, X, new, outputs):
         PROGRAM, rows_of(X), 0, len(X), state.points, state.square_norms, state.absolute_norms,
         state.order, values, norms,
     )  # fmt: skip
-    return komp.take_in_block(state, PROGRAM, X.copy(), values, norms, new.copy(), len(X), outputs)
+    return block.take_in_block(state, PROGRAM, X.copy(), values, norms, new.copy(), len(X), outputs)
 
 
 @pytest.mark.parametrize("outputs", [1, 2])
@@ -309,7 +312,7 @@ def test_rebuilding_keeps_the_function(n, scale):
     good = state.factor[:n, :n].copy()
     state.factor[:n, :n] *= 1.001  # lost digits
     state.status[0]["changes"] = 99
-    assert komp.rebuild(state, PROGRAM, 2) == 0.0
+    assert block.rebuild(state, PROGRAM, 2) == 0.0
     assert state.order == n
     assert (state.status[0]["rebuilds"], state.status[0]["changes"]) == (1, 0)
     assert distance(Z, weights, state, 2) < 1e-7
@@ -324,7 +327,7 @@ def test_rebuilding_merges_dependent_points():
     state = prepared(Z, weights, capacity=12)
     state.points[:, 7] = state.points[:, 3] + 1e-7
     Z, weights = points_of(state), weights_of(state, 2)
-    error = komp.rebuild(state, PROGRAM, 2)
+    error = block.rebuild(state, PROGRAM, 2)
     assert state.order == 9
     assert 0.0 <= error < 1e-9
     assert distance(Z, weights, state, 2) < 1e-4

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernelstream.core import kernel
-from kernelstream.core.polk import DONE
+from kernelstream.core.passes import DONE
 from tests.core.tools import (
     COMPILED,
     gaussian,

@@ -3,18 +3,22 @@
 import numpy as np
 import pytest
 
-from kernelstream.core import komp, policy
+from kernelstream.core.direct import TRANSITION
+from kernelstream.core.direct import transition as policy
+from kernelstream.core.loop import block_pass
 from kernelstream.core.passes import DIVERGED, DONE, FULL, PROBE
 from kernelstream.core.state import allocate, resize
 from tests.core.tools import (
     BUDGETS,
     KERNELS,
     SCHEDULES,
+    call_pass,
     gaussian,
     kernel_matrix,
     points_of,
     residual,
     rows_of,
+    settings,
     size,
     weights_of,
 )
@@ -51,19 +55,21 @@ def learn(
 ):  # fmt: skip
     """Run the pass to its end, growing the state; returns state, reason, next."""
     states, rewards, next_states, discounts = data
-    settings = policy.Settings(
-        METHODS[method], beta, regularisation, SCHEDULES[schedule], initial_step, decay,
-        BUDGETS[budget], budget_number, most, averaging, horizon, komp.GREEDY, 1,
+    columns = 1 + (averaging > 0.0) + (method != "scalar")
+    chosen = settings(
+        "squared_error", None, regularisation, schedule, initial_step, decay, budget,
+        budget_number, most, averaging=averaging, horizon=horizon, direct=TRANSITION,
+        compressed=columns, tracking=METHODS[method], tracking_rate=beta,
     )  # fmt: skip
     both = np.stack([states, next_states], axis=1).reshape(-1, states.shape[1])
     if state is None:
-        columns = 1 + (averaging > 0.0) + (method != "scalar")
         state = allocate(states.shape[1], columns, 4, 1)
     rows, i = rows_of(both, sparse), 0
     while True:
-        reason, i = policy.transition_pass(
-            *state, *settings, *program, *rows, rewards, discounts, i
-        )
+        reason, i = call_pass(
+            block_pass, state, chosen, program, rows, rewards, np.ones(len(rewards)), i,
+            extra=discounts[:, None],
+        )  # fmt: skip
         if reason == FULL:
             state = resize(state, 2 * state.capacity)
         elif reason == PROBE:

@@ -39,7 +39,7 @@ def live(state):
 
 
 def numbers(state):
-    return {name: state.status[0][name].item() for name in STATUS.names}
+    return {name: state.status[0][name].tolist() for name in STATUS.names}
 
 
 def test_an_empty_state():
@@ -78,12 +78,35 @@ def test_unpack_reverses_pack(state):
 def test_packed_numbers_are_plain_and_arrays_are_copies(state):
     arrays, status = pack(state)
     assert set(status) | {"cheapest"} == set(STATUS.names)
-    assert all(type(value) in (int, float) for value in status.values())
+    own = status["own"]
+    numbers = [*own, *(value for value in status.values() if value is not own)]
+    assert all(type(value) in (int, float) for value in numbers)
     for array in arrays.values():
         assert array.flags.c_contiguous
         assert not any(np.shares_memory(array, part) for part in state)
     again = unpack(arrays, status)
     assert not any(np.shares_memory(array, part) for array in arrays.values() for part in again)
+
+
+def test_what_older_files_lack_has_a_default(state):
+    arrays, status = pack(state)
+    older = {
+        name: status[name] for name in status if name not in ("pending", "owed", "oldest", "own")
+    }
+    assert numbers(unpack(arrays, older)) == numbers(unpack(arrays, status))
+    for wrong in ({**status, "unknown": 1}, {k: v for k, v in status.items() if k != "steps"}):
+        with pytest.raises(ValueError, match="another version"):
+            unpack(arrays, wrong)
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [{"pending": 21}, {"oldest": 20}, {"own": [0.0]}, {"own": [np.nan] * 8}, {"own": 0.0}],
+)
+def test_unpack_refuses_new_numbers_that_do_not_fit(state, numbers):
+    arrays, status = pack(state)
+    with pytest.raises(ValueError, match=r"contradict|number"):
+        unpack(arrays, {**status, **numbers})
 
 
 @pytest.mark.parametrize("name", [name for name in State._fields if name != "status"])

@@ -4,9 +4,16 @@ import numba
 import numpy as np
 from scipy.sparse import csr_array
 
-from kernelstream.core import kernel, komp, loss, polk, schedule
+from kernelstream.core import kernel, loss, schedule
+from kernelstream.core.direct import GRADIENT
+from kernelstream.core.grow import SPAN
+from kernelstream.core.grow.block import take_in_block
 from kernelstream.core.kernel import Program, Rows
-from kernelstream.core.polk import FULL, PROBE
+from kernelstream.core.loop import block_pass, sample_pass
+from kernelstream.core.passes import FULL, PROBE
+from kernelstream.core.reduce import KOMP
+from kernelstream.core.reduce.komp import GREEDY
+from kernelstream.core.settings import make_settings
 from kernelstream.core.state import allocate, resize
 from tests.naive import kernels as naive
 
@@ -155,7 +162,7 @@ def filled_state(kernel_program, Z, weights, columns=None, capacity=None, seed=0
             kernel_program, rows_of(block), 0, len(block), state.points, state.square_norms,
             state.absolute_norms, n, values, norms,
         )  # fmt: skip
-        error += komp.take_in_block(
+        error += take_in_block(
             state, kernel_program, block.copy(), values, norms,
             np.ascontiguousarray(weights[first : first + 16]).copy(), len(block), columns,
         )  # fmt: skip
@@ -186,10 +193,14 @@ def residual(state, K):
 def settings(
     loss="hinge", loss_number=None, regularisation=0.0, schedule="constant", initial_step=0.5,
     decay=0.0, budget="fixed", budget_number=0.1, most=10**9, batch=1, averaging=0.0,
-    horizon=np.inf, projection=komp.GREEDY, outputs=1,
+    horizon=np.inf, projection=GREEDY, outputs=1, **others,
 ):  # fmt: skip
     """Settings of a pass by the names that the twin uses."""
-    return polk.Settings(
+    chosen = make_settings(
+        direct=GRADIENT,
+        grow=SPAN,
+        reduce=KOMP,
+        compressed=outputs * (2 if averaging > 0.0 else 1),
         loss=LOSSES[loss],
         loss_number=float(LOSS_NUMBERS.get(loss, 0.0) if loss_number is None else loss_number),
         regularisation=float(regularisation),
@@ -204,18 +215,23 @@ def settings(
         horizon=float(horizon),
         projection=projection,
         outputs=outputs,
-    )
+    )[0]
+    for name, value in others.items():
+        chosen[name] = value
+    return chosen
 
 
 def call_pass(
-    compiled_pass, state, chosen, kernel_program, rows, labels, weights, first, predictions=None
-):
+    compiled_pass, state, chosen, kernel_program, rows, labels, weights, first, predictions=None,
+    extra=None,
+):  # fmt: skip
     """One call of a pass: the reason why it came back, and the next sample."""
-    arguments = (*state, *chosen, *kernel_program, *rows, labels, weights, first)
-    if compiled_pass is polk.single_pass:
-        predictions = np.empty((0, chosen.outputs)) if predictions is None else predictions
-        arguments = (*arguments, predictions)
-    return compiled_pass(*arguments)
+    predictions = np.empty((0, 1)) if predictions is None else predictions
+    extra = np.empty((0, 1)) if extra is None else extra
+    return compiled_pass(
+        *state, np.array([chosen]), *kernel_program, *rows, labels, weights, extra, first,
+        predictions,
+    )  # fmt: skip
 
 
 def learn(
@@ -227,7 +243,7 @@ def learn(
     Labels of classifiers are 0 .. k - 1.
     """
     if compiled_pass is None:
-        compiled_pass = polk.single_pass if chosen.batch == 1 else polk.batch_pass
+        compiled_pass = sample_pass if chosen.batch == 1 else block_pass
     if state is None:
         columns = chosen.outputs * (2 if chosen.averaging > 0.0 else 1)
         state = allocate(X.shape[1], columns, capacity, seed)

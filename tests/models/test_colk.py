@@ -20,7 +20,7 @@ from kernelstream import (
     load,
     merge,
 )
-from kernelstream.core.komp import BLOCK, GREEDY, prune_block
+from kernelstream.core.reduce.komp import BLOCK, GREEDY, prune_block
 from kernelstream.models.colk import largest_deviation
 from tests.models.tools import COLK, FORMS, in_pieces, stream
 from tests.naive import kernels as naive_kernels

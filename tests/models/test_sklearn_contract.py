@@ -21,7 +21,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from kernelstream import Loss, POLKClassifier
 from kernelstream.core import kernel
 from kernelstream.kernels import Gaussian, Linear, Matern32
-from kernelstream.models import avm, colk, polk
+from kernelstream.models import _base, avm
 from tests.models.tools import AVM, CLASSIFIERS, ESTIMATORS, stream, waiting
 
 STOCHASTIC = "weight 2 is one step twice as long, not two steps: the sequence of steps differs"
@@ -139,10 +139,9 @@ class TestEstimator:
 
             return call
 
-        monkeypatch.setattr(polk, "single_pass", recorded(polk.single_pass))
-        monkeypatch.setattr(avm, "single_pass", recorded(avm.single_pass))
-        monkeypatch.setattr(colk, "pair_pass", recorded(colk.pair_pass))
-        monkeypatch.setattr(polk, "batch_pass", recorded(polk.batch_pass))
+        monkeypatch.setattr(_base, "sample_pass", recorded(_base.sample_pass))
+        monkeypatch.setattr(_base, "block_pass", recorded(_base.block_pass))
+        monkeypatch.setattr(avm, "cell_pass", recorded(avm.cell_pass))
         monkeypatch.setattr(kernel, "kernel_rows", recorded(kernel.kernel_rows))
 
         def types_of(change, sample_weight=None):

@@ -6,8 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from kernelstream.core import komp as core
+from kernelstream.core.dictionary import random_below
 from kernelstream.core.gram import DEPENDENT
+from kernelstream.core.grow.block import rebuild
+from kernelstream.core.reduce.komp import BLOCK, GREEDY, prune_block
 from kernelstream.core.state import State, allocate
 from kernelstream.core.threads import one_thread
 from kernelstream.errors import IllConditionedError
@@ -69,13 +71,13 @@ def compressed_state(
 ) -> State:
     """The same as :func:`compress`, with the factor: a state from which learning can go on."""
     n, columns = weights.shape
-    state = allocate(points.shape[1], columns, n + core.BLOCK, seed=0)
+    state = allocate(points.shape[1], columns, n + BLOCK, seed=0)
     state.points[:, :n] = points.T
     state.weights[:, :n] = weights.T
     state.status[0]["order"] = n
-    spent = core.rebuild(state, kernel.program, columns)  # dependent points go here
+    spent = rebuild(state, kernel.program, columns)  # dependent points go here
     state.status[0]["cheapest"] = 0.0
-    core.prune_block(state, columns, spent, error * error, max_points, core.GREEDY, core.BLOCK)
+    prune_block(state, columns, spent, error * error, max_points, GREEDY, BLOCK)
     return state
 
 
@@ -95,7 +97,7 @@ def watch(state: State, kernel: Kernel, outputs: int) -> None:
         return
     if not _refactorise(state, kernel):
         unit = status["scale"]
-        status["error_spent"] += unit * np.sqrt(core.rebuild(state, kernel.program, outputs))
+        status["error_spent"] += unit * np.sqrt(rebuild(state, kernel.program, outputs))
     status["residual"] = status["floor"] = residual(state, kernel)
     if not status["residual"] <= HOPELESS_ABOVE:
         raise IllConditionedError(
@@ -129,7 +131,7 @@ def _probe(state: State, kernel: Kernel) -> float:
     n = state.order
     if n == 0:
         return 0.0
-    drawn = [core.random_below(state.status[0], n) for _ in range(PROBED)]
+    drawn = [random_below(state.status[0], n) for _ in range(PROBED)]
     return _column_residual(state, kernel, np.array(drawn))
 
 

@@ -14,28 +14,35 @@ from pathlib import Path
 import numba
 import numpy as np
 
+from kernelstream.core.grow.block import take_in_block
+from kernelstream.core.grow.span import take_in
 from kernelstream.core.jit import INTERPRETED
 from kernelstream.core.kernel import Program, Rows, kernel_rows
-from kernelstream.core.komp import prune, take_in
+from kernelstream.core.reduce.komp import _prune, prune_block
 from kernelstream.core.state import allocate
 
 
 @functools.cache
-def start() -> subprocess.Popen[bytes] | None:
-    """Begin, unless it was done before; to be called before a pass that takes points in."""
-    if INTERPRETED or any(Path(prune._cache.cache_path).glob("komp.*.nbi")):
+def start(blocks: bool = False) -> subprocess.Popen[bytes] | None:
+    """Begin, unless it was done before; to be called before a pass that takes points in.
+
+    ``blocks``: several samples in a step.
+    """
+    first = take_in_block if blocks else take_in
+    if INTERPRETED or any(Path(first._cache.cache_path).glob(f"*.{first.__name__}-*.nbi")):
         return None
-    code = f"import sys; sys.path[:] = {sys.path!r}; import {__name__} as ahead; ahead.compile()"
+    code = f"import sys; sys.path[:] = {sys.path!r}; import {__name__} as ahead"
     nothing = subprocess.DEVNULL
     try:
         return subprocess.Popen(
-            [sys.executable, "-c", code], stdin=nothing, stdout=nothing, stderr=nothing
-        )
+            [sys.executable, "-c", f"{code}; ahead.compile({blocks})"],
+            stdin=nothing, stdout=nothing, stderr=nothing,
+        )  # fmt: skip
     except (OSError, TypeError):  # no second process to be had, or no interpreter to start
         return None
 
 
-def compile() -> None:
+def compile(blocks: bool) -> None:
     """Compile how points are taken in and removed, and kernel values of many samples."""
     state = allocate(1, 1, 1, seed=0)
     empty = np.empty((1, 1))
@@ -44,10 +51,14 @@ def compile() -> None:
     program = Program(np.empty(1, np.int64), empty, True, True, True, 1)
     types = [numba.typeof(part) for part in (state, program, rows, empty, np.empty(1))]
     held, kernel, samples, matrix, vector = types
+    if blocks:
+        take_in_block.compile((held, kernel, matrix, matrix, matrix, matrix, count, count))
+        prune_block.compile((held, count, number, number, count, count, count))
+        return
     take_in.compile(
         (held, samples, count, number, number, matrix, number, vector, count, number, matrix)
     )
-    prune.compile((held, count, number, number, count, count))
+    _prune.compile((held, count, number, number, count, count))
     kernel_rows.compile(
         (kernel, samples, count, count, matrix, vector, vector, count, matrix, matrix)
     )

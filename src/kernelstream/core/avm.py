@@ -5,9 +5,10 @@ holds x_t, or x_t itself. The true weights are ``scale`` times those stored, so 
 one multiplication. Averages are exact and cost nothing per step: with stored weights v and scales
 s_t the sum of the iterates is (sum_t s_t) v - u, where u gathers what v did not hold from the
 beginning on.
-"""
 
-from typing import NamedTuple
+A pass of its own: it takes distances of many samples to the same points in one product, or counts
+common entries of sets, and needs no factor.
+"""
 
 import numpy as np
 
@@ -32,7 +33,7 @@ from kernelstream.core.kernel import (
     squares_from_dots,
 )
 from kernelstream.core.lanes import dot
-from kernelstream.core.loss import FIRST_REGRESSION_LOSS, SQUARED_ERROR, loss_derivative
+from kernelstream.core.loss import FIRST_REGRESSION_LOSS, SQUARED_ERROR, loss_derivative, target_of
 from kernelstream.core.passes import (
     DIVERGED,
     DONE,
@@ -40,7 +41,6 @@ from kernelstream.core.passes import (
     LARGEST_SQUARE_NORM,
     LARGEST_WEIGHT,
     UNUSABLE,
-    target_of,
 )
 from kernelstream.core.splitmix import uniform
 from kernelstream.core.state import State
@@ -52,24 +52,6 @@ SMALLEST_SCALE = 1e-3
 #: Every so many samples the last iterate is compared with the average: evaluating that, too, for
 #: each one would be half of the time of a step.
 COMPARE_EVERY = 4
-
-
-class Settings(NamedTuple):
-    """What to do with each sample."""
-
-    loss: int
-    loss_number: float  # the loss's own parameter
-    regularisation: float  # lambda
-    shape: int  # of the cells
-    delta: float  # their diameter
-    beta: float  # P(Z_t = 1) = max(0, 1 - beta / t^rho)
-    rho: float
-    most: int  # cap on the number of points
-    suffix: float  # 0: no average; 1: of all iterates; between: of about the last such part
-    memory: float  # 0: predict with the average; else with that or the last iterate, whichever made
-    # fewer mistakes on about so many of the samples compared
-    projected: bool  # onto the ball of radius sqrt(2 l(0) / lambda)
-    outputs: int
 
 
 @inner
@@ -101,7 +83,7 @@ def _close_block(state, outputs):
 
 
 @inline
-def _choose(state, settings, rows, i, square, absolute, work):
+def _choose(state, rule, rows, i, square, absolute, work):
     """The point that gets the weight of sample ``i``, and whether it equals the sample.
 
     At the cap a sample outside all cells goes to the nearest core point.
@@ -109,24 +91,24 @@ def _choose(state, settings, rows, i, square, absolute, work):
     status = state.status[0]
     n = status.order
     exact = False
-    if settings.beta > 0.0:  # Z_t = 0: no approximation
+    if rule.exact > 0.0:  # Z_t = 0: no approximation
         t = status.steps + 1
-        exact = uniform(status) < settings.beta / t**settings.rho
+        exact = uniform(status) < rule.exact / t**rule.exact_decay
     if exact:
         j = nearest(work, n)
         if j >= 0 and work[SQUARES, j] == 0.0:
             return j, True
-        if n < settings.most:
+        if n < rule.most:
             return add_point(state, rows, i, square, absolute), True
         status.forced += 1
-    j = find_cell(settings.shape, settings.delta, rows, i, state.points, work, status.cells)
+    j = find_cell(rule.shape, rule.delta, rows, i, state.points, work, status.cells)
     if j >= 0:
         return j, work[SQUARES, j] == 0.0
     if status.cells < n:
         j = nearest(work, n)
         if work[SQUARES, j] == 0.0:  # kept exactly before, now with a cell
             return make_core_point(state, j), True
-    if n < settings.most:
+    if n < rule.most:
         return make_core_point(state, add_point(state, rows, i, square, absolute)), True
     status.forced += not exact
     return nearest(work, status.cells if status.cells > 0 else n), False
@@ -171,7 +153,7 @@ def _mistake(loss, outputs, f, target):
 
 
 @inner
-def _project(state, settings, kept, new, f):
+def _project(state, rule, kept, new, f):
     """Note |w|^2 and project onto the ball of radius sqrt(2 l(0) / lambda) (step 13).
 
     The step left ``kept`` times the old function and added ``new`` (true weights) at a point
@@ -180,10 +162,10 @@ def _project(state, settings, kept, new, f):
     """
     status = state.status[0]
     square = kept * kept * status.square_norm
-    for c in range(settings.outputs):
+    for c in range(rule.outputs):
         square += new[c] * (2.0 * f[c] - new[c])
     square = max(square, 0.0)
-    radius = status.largest / settings.regularisation
+    radius = status.largest / rule.regularisation
     if square > radius:
         status.scale *= np.sqrt(radius / square)
         square = radius
@@ -191,32 +173,23 @@ def _project(state, settings, kept, new, f):
 
 
 @compiled
-def single_pass(
+def cell_pass(
     points, square_norms, absolute_norms, self_kernels, weights, factor, diagonal, status,
-    loss, loss_number, regularisation, shape, delta, beta, rho, most, suffix, memory, projected,
-    outputs, codes, numbers, needs_dots, needs_squares, needs_l1, depth,
+    settings, codes, numbers, needs_dots, needs_squares, needs_l1, depth,
     dense, data, indices, indptr, sparse,
-    labels, sample_weights, first, predictions,
+    targets, sample_weights, extra, first, predictions,
 ):  # fmt: skip
     """Learn from the samples ``first`` onwards, one at a time.
 
-    Arguments come flat because that makes the call from Python several times cheaper.
-    ``predictions``, (n, outputs) or with no rows, receives what the model said of each sample
-    before it learned from it.
-
-    Returns
-    -------
-    reason, next : int
-        Why it stopped, and the first sample that was not consumed. ``FULL``: give the state
-        a larger capacity and call again.
+    Arguments and results as of ``core/loop.py: sample_pass``.
     """
     state = State(
         points, square_norms, absolute_norms, self_kernels, weights, factor, diagonal, status
     )
-    settings = Settings(
-        loss, loss_number, regularisation, shape, delta, beta, rho, most, suffix, memory, projected,
-        outputs,
-    )  # fmt: skip
+    rule = settings[0]
+    loss, loss_number, outputs = rule.loss, rule.loss_number, rule.outputs
+    regularisation, most, exact = rule.regularisation, rule.most, rule.exact
+    suffix, memory, projected = rule.suffix, rule.memory, rule.ball > 0
     program = Program(codes, numbers, needs_dots, needs_squares, needs_l1, depth)
     rows = Rows(dense, data, indices, indptr, sparse)
     point = Rows(np.empty((1, points.shape[0])), data[:0], indices[:0], indptr[:0], False)
@@ -233,13 +206,13 @@ def single_pass(
     multiplied = sparse or points.shape[0] > FEW_FEATURES
     longest = SPARSE_BLOCK if sparse else BLOCK
     dots = np.empty((longest, capacity if multiplied else 0))
-    counted = beta == 0.0 and record.cells == record.order  # points that stay where they are
-    counted = counted and only_sets(rows, first, labels.shape[0], points, record.order)
+    counted = exact == 0.0 and record.cells == record.order  # points that stay where they are
+    counted = counted and only_sets(rows, first, targets.shape[0], points, record.order)
     table = make_table(counted, points, record.order, capacity)
     counts = np.empty((1, table.shape[1]), np.uint8)
     begin, end, size = first, first, 1  # samples whose products are known,
     known, cells = 0, np.int64(0)  # with the points there were
-    for i in range(first, labels.shape[0]):
+    for i in range(first, targets.shape[0]):
         n = record.order
         if n == capacity and n < most:
             return FULL, i
@@ -255,7 +228,7 @@ def single_pass(
         elif multiplied:
             if i == end or n != known or record.cells != cells:
                 size = min(2 * size, longest) if i == end else 1
-                count = size if i + size <= labels.shape[0] and (sparse or size == BLOCK) else 1
+                count = size if i + size <= targets.shape[0] and (sparse or size == BLOCK) else 1
                 begin, end, known, cells = i, i + count, n, record.cells
                 products(rows, begin, count, points, n, dots)
             squares_from_dots(rows, i, points, square_norms, square, dots, i - begin, n, work)
@@ -272,7 +245,7 @@ def single_pass(
         if predictions.shape[0] > 0:
             for c in range(outputs):
                 predictions[i, c] = f[c] if latest else mean[c]
-        target = target_of(loss, outputs, labels[i])
+        target = target_of(loss, outputs, targets[i])
         active = loss_derivative(loss, loss_number, f, outputs, target, slope)
 
         t = record.steps + 1
@@ -294,7 +267,7 @@ def single_pass(
             record.largest = max(record.largest, sample_weights[i] * zero_loss)
         if active:
             record.taken += 1
-            j, same = _choose(state, settings, rows, i, square, absolute, work)
+            j, same = _choose(state, rule, rows, i, square, absolute, work)
             if counted and record.order > n:
                 enter(rows, i, n, table)
             total = 0.0
@@ -320,11 +293,11 @@ def single_pass(
                     for c in range(outputs):
                         f[c] *= scale
         if projected:
-            _project(state, settings, kept, new, f)
+            _project(state, rule, kept, new, f)
         record.summed += record.scale
         record.averaged += 1
         record.steps += 1
         record.seen += 1
         if record.scale < SMALLEST_SCALE:
             _settle(state, outputs)
-    return DONE, labels.shape[0]
+    return DONE, targets.shape[0]

@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 
+from kernelstream.core.dictionary import store
 from kernelstream.core.jit import compiled, inline, inner
 from kernelstream.core.kernel import (
     DOTS,
@@ -20,7 +21,6 @@ from kernelstream.core.kernel import (
     squares_from_differences,
     squares_from_dots,
 )
-from kernelstream.core.komp import store
 from kernelstream.core.passes import DONE, FULL, LARGEST_SQUARE_NORM, UNUSABLE
 from kernelstream.core.state import State
 from kernelstream.core.tiles import products

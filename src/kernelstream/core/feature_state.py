@@ -178,25 +178,33 @@ def unpack(arrays: dict[str, np.ndarray], status: dict[str, Any]) -> FeatureStat
     return state
 
 
-class FeatureSettings(NamedTuple):
-    """What to do with each sample."""
-
-    orthonormal: bool  # whether the basis is made orthonormal after every update
-    early: int  # stored samples that make a first subspace of their own (orthonormal), or 0
-    regularisation: float  # lambda
-    most: int  # budget B
-    solver: int
-    step: int
-    pace: float  # the constant of the steps that fall with n
-    removal: int
-    forgetting: float  # beta
-    censoring: int
-    censoring_number: float
-    align: bool
-    loss: int
-    loss_number: float
-    shrinkage: float  # lambda of the linear learner
-    schedule: int
-    initial_step: float
-    decay: float
-    outputs: int
+#: What to do with each sample.
+FEATURE_SETTINGS = np.dtype(
+    (
+        np.record,
+        [
+            ("orthonormal", "i8"),  # whether the basis is made orthonormal after every update
+            (
+                "early",
+                "i8",
+            ),  # stored samples that make a first subspace of their own (orthonormal), or 0
+            ("regularisation", "f8"),  # lambda
+            ("most", "i8"),  # budget B
+            ("solver", "i8"),
+            ("step", "i8"),
+            ("pace", "f8"),  # the constant of the steps that fall with n
+            ("removal", "i8"),
+            ("forgetting", "f8"),  # beta
+            ("censoring", "i8"),
+            ("censoring_number", "f8"),
+            ("align", "i8"),
+            ("loss", "i8"),
+            ("loss_number", "f8"),
+            ("shrinkage", "f8"),  # lambda of the linear learner
+            ("schedule", "i8"),
+            ("initial_step", "f8"),
+            ("decay", "f8"),
+            ("outputs", "i8"),
+        ],
+    )
+)

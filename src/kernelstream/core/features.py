@@ -28,11 +28,11 @@ from kernelstream.core.feature_basis import (
     trace_of,
 )
 from kernelstream.core.feature_budget import shrink, store
-from kernelstream.core.feature_state import HISTORY, FeatureSettings, FeatureState
+from kernelstream.core.feature_state import HISTORY, FeatureState
 from kernelstream.core.jit import allocating, compiled, inner
 from kernelstream.core.kernel import STACK, Program, Rows, kernel_row, self_value
 from kernelstream.core.lanes import dot, fma
-from kernelstream.core.loss import FIRST_REGRESSION_LOSS, loss_derivative
+from kernelstream.core.loss import FIRST_REGRESSION_LOSS, loss_derivative, target_of
 from kernelstream.core.passes import (
     DIVERGED,
     DONE,
@@ -40,7 +40,6 @@ from kernelstream.core.passes import (
     LARGEST_SQUARE_NORM,
     LARGEST_WEIGHT,
     UNUSABLE,
-    target_of,
 )
 from kernelstream.core.schedule import step_size
 
@@ -324,17 +323,15 @@ def _settle(state, program, cross):
 def feature_pass(
     points, square_norms, absolute_norms, gram, factor, recency, numbers, inner_products, solver,
     root, rotation, learner_weights, errors, places, status,
-    orthonormal, early, regularisation, most, solver_code, step, pace, removal, forgetting,
-    censoring, censoring_number, align, loss, loss_number, shrinkage, schedule, initial_step, decay,
-    outputs,
+    given,
     codes, program_numbers, needs_dots, needs_squares, needs_l1, depth,
     dense, data, indices, indptr, sparse,
-    labels, sample_weights, first, foretold,
+    targets, sample_weights, extra, first, predictions,
 ):  # fmt: skip
     """Learn from the samples ``first`` onwards.
 
-    ``foretold``, (n, outputs + 1) or with no rows, receives what the linear learner said of each
-    sample before it learned from it, and in the last column the sample's fit error.
+    ``predictions``, (n, outputs + 1) or with no rows, receives the linear learner's prediction for
+    each sample before it is learned from, and in the last column the sample's fit error.
 
     Returns why it stopped, ``DONE``, ``FULL``, ``UNUSABLE`` or ``DIVERGED``, and the first sample
     that was not consumed.
@@ -343,11 +340,9 @@ def feature_pass(
         points, square_norms, absolute_norms, gram, factor, recency, numbers, inner_products,
         solver, root, rotation, learner_weights, errors, places, status,
     )  # fmt: skip
-    settings = FeatureSettings(
-        orthonormal, early, regularisation, most, solver_code, step, pace, removal, forgetting,
-        censoring, censoring_number, align, loss, loss_number, shrinkage, schedule, initial_step,
-        decay, outputs,
-    )  # fmt: skip
+    settings = given[0]
+    outputs, most, step = settings.outputs, settings.most, settings.step
+    loss, loss_number, align = settings.loss, settings.loss_number, settings.align > 0
     program = Program(codes, program_numbers, needs_dots, needs_squares, needs_l1, depth)
     rows = Rows(dense, data, indices, indptr, sparse)
     record = status[0]
@@ -361,7 +356,7 @@ def feature_pass(
     spared, trial = np.zeros(capacity, np.bool_), np.zeros((r, r))
     remembering = outputs > 0 or align
     before = np.empty((capacity if remembering else 0, r))
-    product = np.empty((2 * capacity if solver_code == NONPARAMETRIC else 0, r))
+    product = np.empty((2 * capacity if settings.solver == NONPARAMETRIC else 0, r))
     f, slope = np.zeros(max(outputs, 1)), np.zeros(max(outputs, 1))
     lengths = np.zeros(outputs)
     ordered = np.zeros(WINDOW + 1)
@@ -370,7 +365,7 @@ def feature_pass(
         ordered[j] = errors[(record.recorded - 1 - j) % HISTORY]
     ordered[:window].sort()
     zero = np.int64(0)  # a literal would be compiled for separately
-    for i in range(first, labels.shape[0]):
+    for i in range(first, targets.shape[0]):
         n = record.order
         if n + 1 > capacity:
             return FULL, i
@@ -384,16 +379,16 @@ def feature_pass(
         error, square = _project(state, settings, values, own, c, y, q)
         rank = record.rank
 
-        if outputs > 0:  # Section VI: foretell, then one step of Pegasos or LMS
+        if outputs > 0:  # Section VI: predict, then one step of Pegasos or LMS
             for j in range(rank):
                 b[j] = c[j] - record.ridge * q[j]  # M q
             length = dot(b, 0, q, 0, 0, rank)  # |z|^2 = q' M q
             for o in range(outputs):
                 f[o] = dot(learner_weights, o, b, 0, 0, rank)
-            target = target_of(loss, outputs, labels[i])
+            target = target_of(loss, outputs, targets[i])
             active = loss_derivative(loss, loss_number, f, outputs, target, slope)
-            eta = step_size(schedule, initial_step, decay, record.steps)
-            kept = max(1.0 - eta * shrinkage, 0.0)
+            eta = step_size(settings.schedule, settings.initial_step, settings.decay, record.steps)
+            kept = max(1.0 - eta * settings.shrinkage, 0.0)
             eta *= sample_weights[i]
             if loss >= FIRST_REGRESSION_LOSS and eta * length > 1.0:
                 eta = 1.0 / length  # a longer step would overshoot the sample
@@ -405,10 +400,10 @@ def feature_pass(
                 for j in range(rank):
                     learner_weights[o, j] = fma(change, q[j], kept * learner_weights[o, j])
             record.steps += 1
-        if foretold.shape[0] > 0:
+        if predictions.shape[0] > 0:
             for o in range(outputs):
-                foretold[i, o] = f[o]
-            foretold[i, outputs] = error
+                predictions[i, o] = f[o]
+            predictions[i, outputs] = error
 
         opens = False
         if rank < r and own > SMALLEST_SELF_KERNEL:
@@ -444,7 +439,7 @@ def feature_pass(
         if opens:
             cross[:rank, :rank] = inner_products[:rank, :rank]
             inverse_factor(inner_products, rank, FLOOR * inner_products[0, 0], old_root)
-        elif not (record.order == early and _settle(state, program, cross)):
+        elif not (record.order == settings.early and _settle(state, program, cross)):
             _move(state, settings, values, own, c, q, d, square, product, cross)
         record.updates += 0 if starting else 1
         discarding = record.order > most
@@ -468,7 +463,7 @@ def feature_pass(
         if worn or record.changes >= REFRESH_EVERY:
             refresh(state, settings, kernel_matrix(state, program, worn))
             worn = refactor(state, settings)
-        if orthonormal:
+        if settings.orthonormal:
             orthonormalise(state, settings, y)
             if worn:  # a weak direction has few digits in M; once it is long it has all of them
                 refresh(state, settings, kernel_matrix(state, program, True))
@@ -476,4 +471,4 @@ def feature_pass(
                 orthonormalise(state, settings, y)
         if outputs > 0:
             _bound(state, lengths)
-    return DONE, labels.shape[0]
+    return DONE, targets.shape[0]

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import pickle
 import stat
 import tempfile
 from collections.abc import Callable
@@ -34,9 +35,9 @@ def _private_cache() -> str:
 
 
 def _sources() -> str:
-    """What all files of this folder hold, as one short text."""
+    """What all files below this folder hold, as one short text."""
     contents = hashlib.blake2b(digest_size=16)
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
         contents.update(path.read_bytes())
     return contents.hexdigest()
 
@@ -49,10 +50,20 @@ def _make_fresh(dispatcher: Any) -> Any:
 
     Numba looks at the time of the function's own file: a constant or a callee in another file may
     have changed all the same, and a process that began before may still write what it compiled.
+    Nor does it expect an index that names classes of another version: such a one is empty.
     """
     file = getattr(dispatcher._cache, "_cache_file", None)
-    if file is not None and hasattr(file, "_source_stamp"):  # not documented: see the tests
-        file._source_stamp = _SOURCES
+    if file is None or not hasattr(file, "_source_stamp"):  # not documented: see the tests
+        return dispatcher
+    load = file._load_index
+
+    def load_index() -> Any:
+        try:
+            return load()
+        except (AttributeError, ImportError, TypeError, ValueError, EOFError, pickle.PickleError):
+            return {}
+
+    file._source_stamp, file._load_index = _SOURCES, load_index
     return dispatcher
 
 
@@ -105,3 +116,12 @@ def inline(function: Callable[..., Any]) -> Any:
     a state, a sample and a kernel takes longer than looking at twenty points.
     """
     return inner(function, forceinline=True)
+
+
+def merged(function: Callable[..., Any]) -> Any:
+    """The same, made part of its caller before that is compiled: it takes no time of its own.
+
+    Whoever calls a compiled function optimises it again, with all that it calls: each level of a
+    long chain of calls costs seconds. For functions with one caller.
+    """
+    return compiled(function, inline="always")

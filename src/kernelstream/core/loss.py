@@ -153,3 +153,19 @@ def loss_derivative(code, number, f, outputs, target, out):
     out[label] = slope
     out[rival] = -slope
     return slope != 0.0
+
+
+@inner
+def target_of(loss, outputs, label):
+    """Class 0 or 1 of a single-output classifier is -1 or +1 in the loss."""
+    if outputs == 1 and loss < FIRST_REGRESSION_LOSS:
+        return 2.0 * label - 1.0
+    return label
+
+
+@lean
+def loss_values(code, number, f, labels, out):
+    """Set ``out`` to the loss of each prediction ``f`` (n, outputs); classes count from 0."""
+    outputs = f.shape[1]
+    for r in range(f.shape[0]):
+        out[r] = loss_value(code, number, f[r], outputs, target_of(code, outputs, labels[r]))

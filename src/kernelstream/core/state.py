@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+#: Numbers that a method may use as it likes: zero at the beginning.
+OWN = 8
+
 #: One record instead of a dozen loose scalars; every field is 8 bytes.
 STATUS = np.dtype(
     (
@@ -38,6 +41,10 @@ STATUS = np.dtype(
             # the last iterate of AVM errs more than the average
             ("threshold", "f8"),  # quantile of the loss that CVaR learns along
             ("ghosts", "i8"),  # points after those in use: f before the last step still needs them
+            ("pending", "i8"),  # the last points in use: those without a row in the factor yet
+            ("owed", "f8"),  # squared error that the steps which took them in may make together
+            ("oldest", "i8"),  # where points in the order of their arrival begin, as a ring
+            ("own", "f8", (OWN,)),  # numbers that only one method knows
         ],
     )
 )
@@ -45,7 +52,9 @@ STATUS = np.dtype(
 #: ``cheapest`` is only a shortcut: 0 makes the next pruning look again.
 _KEPT = tuple(name for name in STATUS.names or () if name != "cheapest")
 #: What may be negative.
-_SIGNED = ("tracker",)
+_SIGNED = ("tracker", "own")
+#: What files of version 0.1 do not have: zero.
+_LATER = ("pending", "owed", "oldest", "own")
 
 SMALLEST_CAPACITY = 16
 #: Of a file without points, where no array's bytes bound them.
@@ -82,6 +91,11 @@ class State(NamedTuple):
     def order(self) -> int:
         """Points in use."""
         return int(self.status[0]["order"])
+
+    @property
+    def factored_order(self) -> int:
+        """Points in use that have a row in the factor, where there is one: the first ones."""
+        return self.order - int(self.status[0]["pending"])
 
     @property
     def extent(self) -> int:
@@ -136,7 +150,7 @@ def resize(state: State, capacity: int, columns: int | None = None) -> State:
 
     New weights are zero.
     """
-    order, n = state.order, state.extent
+    order, n = state.factored_order, state.extent
     if capacity < n:
         raise ValueError(f"{n} points do not fit a capacity of {capacity}")
     features, old_columns = state.points.shape[0], state.weights.shape[0]
@@ -157,7 +171,7 @@ def resize(state: State, capacity: int, columns: int | None = None) -> State:
 
 def pack(state: State) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The live part of a state as arrays and plain numbers, for files and hashes."""
-    order, n = state.order, state.extent
+    order, n = state.factored_order, state.extent
     arrays = {
         "points": np.ascontiguousarray(state.points[:, :n]),
         "weights": np.ascontiguousarray(state.weights[:, :n].T),
@@ -167,28 +181,38 @@ def pack(state: State) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         "self_kernels": state.self_kernels[:n].copy(),
         "diagonal": state.diagonal[:order].copy(),
     }
-    return arrays, {name: state.status[0][name].item() for name in _KEPT}
+    return arrays, {name: state.status[0][name].tolist() for name in _KEPT}
 
 
 def unpack(arrays: dict[str, np.ndarray], status: dict[str, Any], factored: bool = True) -> State:
     """The state behind :func:`pack`; ``ValueError`` if the parts do not belong together."""
     points, weights = arrays["points"], arrays["weights"]
-    if set(status) != set(_KEPT):
-        raise ValueError("it was written by another version of kernelstream: learn anew")
+    known = set(status) <= set(_KEPT)
+    if not known or not set(_KEPT) - set(status) <= set(_LATER):
+        raise ValueError("it was written by another version of kernelstream: learn again")
+    status = {**{name: [0.0] * OWN if name == "own" else 0 for name in _LATER}, **status}
     if points.ndim != 2 or weights.ndim != 2:
         raise ValueError("the state's arrays are not those of a kernel expansion")
     for name in _KEPT:
-        kind, value = STATUS[name].kind, status[name]
-        number = type(value) is int or (type(value) is float and kind == "f")
-        size = abs(value) if number and name in _SIGNED else value
-        if not number or not 0 <= size < {"u": 2**64, "i": 2**62, "f": np.inf}[kind]:
-            raise ValueError(f"{name} is not a number that a state can hold")
+        kind, values = STATUS[name].base.kind, status[name]
+        if name == "own" and not (type(values) is list and len(values) == OWN):
+            raise ValueError("a state's own numbers are not those of a method")
+        for value in values if name == "own" else [values]:
+            number = type(value) is int or (type(value) is float and kind == "f")
+            size = abs(value) if number and name in _SIGNED else value
+            if not number or not 0 <= size < {"u": 2**64, "i": 2**62, "f": np.inf}[kind]:
+                raise ValueError(f"{name} is not a number that a state can hold")
     features, n = points.shape
     order = n - status["ghosts"]
     if order < 0 or status["order"] != order or (n == 0 and features > MOST_FEATURES):
         raise ValueError("the state's parts contradict one another")
-    side = order if factored else 0
-    expected = {"weights": (n, weights.shape[1]), "factor": (side, side), "diagonal": (order,)}
+    whole = order - status["pending"]
+    if whole < 0 or (status["pending"] and (not factored or status["ghosts"])):
+        raise ValueError("the state's parts contradict one another")
+    if status["oldest"] and status["oldest"] >= order:
+        raise ValueError("the state's parts contradict one another")
+    side = whole if factored else 0
+    expected = {"weights": (n, weights.shape[1]), "factor": (side, side), "diagonal": (whole,)}
     for name in State._fields[:-1]:
         array = arrays[name]
         shape = expected.get(name, points.shape if name == "points" else (n,))
@@ -198,7 +222,7 @@ def unpack(arrays: dict[str, np.ndarray], status: dict[str, Any], factored: bool
         derived = {
             "square_norms": (points**2).sum(axis=0),
             "absolute_norms": np.abs(points).sum(axis=0),
-            "diagonal": (arrays["factor"] ** 2).sum(axis=1) if factored else np.zeros(order),
+            "diagonal": (arrays["factor"] ** 2).sum(axis=1) if factored else np.zeros(whole),
         }
     agree = all(np.allclose(arrays[name], right, 1e-6, 0.0) for name, right in derived.items())
     unit = 0.0 < status["scale"] <= 1.0

@@ -224,7 +224,7 @@ class FeatureLearner(KernelEstimator):
     def _note_new_outputs(self, halved: bool) -> None:
         pass
 
-    def _single_pass(self) -> Callable[..., tuple[int, int]]:
+    def _pass(self) -> Callable[..., tuple[int, int]]:
         return core.feature_pass  # type: ignore[no-any-return]
 
     def _learner(self) -> tuple[Any, ...]:
@@ -242,30 +242,27 @@ class FeatureLearner(KernelEstimator):
         # Samples that come later get short rows from (19): they need places that are free.
         return min(many, self._budget if self._solver == "parametric" else self._budget // 2)
 
-    def _settings(self, outputs: int, most: int) -> tuple[Any, ...]:
+    def _settings(self, outputs: int, most: int) -> NDArray[Any]:
         r, parametric = float(self.n_components), self._solver == "parametric"
         budget = core.UNLIMITED if self._budget is None else self._budget
-        return (
+        values = (
             self._orthonormal, self._early, float(self.alpha), budget,
             _SOLVERS[self._solver], _STEPS[self.step_size], r**2 / 5.0 if parametric else r**3,
             _REMOVALS[self.removal], float(self.forgetting), *self._censoring(), bool(self.align),
             *self._learner(), outputs,
         )  # fmt: skip
+        return np.array([values], feature_state.FEATURE_SETTINGS)
 
-    def _foretell(self, rows: Rows, targets: Any, weights: Any) -> NDArray[np.float64]:
+    def _predict_then_learn(self, rows: Rows, targets: Any, weights: Any) -> NDArray[np.float64]:
         return self._learn_and_tell(rows, targets, weights)[:, :-1]
 
     def _learn_and_tell(self, rows: Rows, targets: Any, weights: Any) -> NDArray[np.float64]:
-        """Learn, and return (n, outputs + 1): what was said of each sample, and its fit error."""
+        """Learn, and return (n, outputs + 1): predictions from just before, and fit errors."""
         out = np.zeros((len(targets), self._outputs + 1))
         if weights is None or (weights != 0.0).all():
-            self._foretold = out
-            try:
-                self._learn(rows, targets, weights)
-            finally:
-                self._foretold = None
+            self._learn(rows, targets, weights, out)
             return out
-        for i in range(len(targets)):  # a sample of weight zero is foretold and not learned
+        for i in range(len(targets)):  # a sample of weight zero is predicted and not learned
             part, here = slice_rows(rows, i, i + 1), slice(i, i + 1)
             out[i, :-1], out[i, -1] = self._values(part)[0], self._errors(part)[0]
             self._learn(part, targets[here], weights[here])

@@ -23,6 +23,7 @@ from sklearn.utils import check_random_state
 
 from kernelstream.core import ahead
 from kernelstream.core.kernel import Rows
+from kernelstream.core.loop import block_pass, sample_pass
 from kernelstream.core.passes import DIVERGED, DONE, FULL, ROOMY, UNUSABLE
 from kernelstream.core.state import (
     SMALLEST_CAPACITY,
@@ -50,8 +51,8 @@ from kernelstream.rows import (
 #: Samples handed to the compiled pass at once when ``fit`` reorders them.
 _FIT_BLOCK = 4096
 
-#: No predictions are wanted.
-_NO_ROOM = np.empty((0, 1))
+#: No predictions are wanted; nothing is known of samples beside their targets.
+_NONE = np.empty((0, 1))
 
 
 class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
@@ -63,25 +64,20 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
     has_cells: ClassVar[bool] = False  # whether samples count for the core point of their cell
     _multiplies: ClassVar[bool] = False  # whether steps of one sample have products for BLAS
     _waits: ClassVar[bool] = True  # whether samples may wait to be learned from together
-    _foretold: NDArray[np.float64] | None = None  # room for predictions, see _foretell
     _state: State  # absent until something was learned
-    _plan: tuple[int, tuple[Any, ...]] | None = None  # see _run
+    _plan: tuple[int, NDArray[Any]] | None = None  # see _run
     _call: Any = None  # what learn_one calls, see _prepare_call
     _pending: tuple[Rows, NDArray[np.float64], NDArray[np.float64]] | None = None
 
     # ---- what a method supplies -------------------------------------------------------
 
-    def _settings(self, outputs: int, most: int) -> tuple[Any, ...]:
-        """The numbers its compiled pass takes between the state and the kernel."""
+    def _settings(self, outputs: int, most: int) -> NDArray[Any]:
+        """What its compiled pass does with each sample: see ``core/settings.py``."""
         raise NotImplementedError
 
-    def _batch_pass(self) -> Callable[..., tuple[int, int]]:
-        """Takes state, settings, kernel, samples, targets, weights and where to begin."""
-        raise NotImplementedError
-
-    def _single_pass(self) -> Callable[..., tuple[int, int]]:
-        """The same for steps of one sample; also takes room for the predictions made before."""
-        raise NotImplementedError
+    def _pass(self) -> Callable[..., tuple[int, int]]:
+        """The compiled pass: see ``core/loop.py``."""
+        return sample_pass if self.batch_size == 1 else block_pass  # type: ignore[no-any-return]
 
     def _make_kernel(self, rows: Rows) -> Kernel:
         """The kernel, where it takes its numbers from the first samples."""
@@ -185,7 +181,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
     def _start(self, X: Any, rows: Rows) -> None:
         """An empty state for samples like these."""
         if self._factored:
-            ahead.start()
+            ahead.start(self.batch_size > 1)
         self.kernel_ = self._make_kernel(rows)
         check.check_kernel_range(self.kernel_, rows)
         check.note_features(self, X)
@@ -236,8 +232,14 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
 
     # ---- learning ---------------------------------------------------------------------
 
-    def _learn(self, rows: Rows, targets: NDArray[np.float64], weights: Any) -> None:
-        """Consume the samples in order; an unfinished batch waits for the next call."""
+    def _learn(
+        self, rows: Rows, targets: NDArray[np.float64], weights: Any, predictions: Any = None
+    ) -> None:
+        """Consume the samples in order; an unfinished batch waits for the next call.
+
+        ``predictions``, (n, outputs) or None, receives those made just before each step. Samples of
+        weight zero are left out, and may not be among those predicted.
+        """
         if weights is None:
             weights = np.ones(len(targets))
         else:
@@ -247,45 +249,42 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
         batch = self.batch_size
         self._flush_whole()
         if batch == 1:
-            self._run(rows, targets, weights)
+            self._run(rows, targets, weights, predictions)
             return
-        first = 0
+        n, first = len(targets), 0
         if self._pending is not None:
-            first = min(batch - len(self._pending[1]), len(targets))
-            self._push(slice_rows(rows, 0, first), targets[:first], weights[:first])
+            first = min(batch - len(self._pending[1]), n)
+            self._wait(rows, targets, weights, slice(0, first), predictions)
             if len(self._pending[1]) < batch:
                 return
             self.flush()
-        whole = first + (len(targets) - first) // batch * batch
-        self._run(slice_rows(rows, first, whole), targets[first:whole], weights[first:whole])
-        if whole < len(targets):
-            self._push(slice_rows(rows, whole, len(targets)), targets[whole:], weights[whole:])
+        whole = slice(first, first + (n - first) // batch * batch)
+        self._run(
+            slice_rows(rows, whole.start, whole.stop), targets[whole], weights[whole],
+            None if predictions is None else predictions[whole],
+        )  # fmt: skip
+        if whole.stop < n:
+            self._wait(rows, targets, weights, slice(whole.stop, n), predictions)
 
-    def _foretell(self, rows: Rows, targets: Any, weights: Any) -> NDArray[np.float64]:
-        """Learn, and return what the model said of each sample just before: (n, outputs)."""
+    def _wait(self, rows: Rows, targets: Any, weights: Any, some: slice, predictions: Any) -> None:
+        """Keep some samples until their batch is full; they are predicted now."""
+        part = slice_rows(rows, some.start, some.stop)
+        if predictions is not None:
+            predictions[some] = self._values(part)
+        self._push(part, targets[some], weights[some])
+
+    def _predict_then_learn(self, rows: Rows, targets: Any, weights: Any) -> NDArray[np.float64]:
+        """Learn, and return (n, outputs): the predictions made just before each step."""
         self._flush_whole()
         out = np.zeros((len(targets), self._outputs))
         weights = np.ones(len(targets)) if weights is None else weights
-        if self.batch_size == 1:  # the compiled pass says it, but not of samples left out
-            edges = [0, *(np.flatnonzero(np.diff(weights != 0.0)) + 1), len(targets)]
-            for first, end in itertools.pairwise(edges):
-                part = slice_rows(rows, first, end)
-                if first < end and weights[first] == 0.0:
-                    out[first:end] = self._values(part)
-                    continue
-                self._foretold = out[first:end]
-                try:
-                    self._learn(part, targets[first:end], weights[first:end])
-                finally:
-                    self._foretold = None
-            return out
-        first = 0
-        while first < len(targets):  # up to the end of the batch, all with the same model
-            end = min(first + self.batch_size - self.n_waiting_, len(targets))
+        edges = [0, *(np.flatnonzero(np.diff(weights != 0.0)) + 1), len(targets)]
+        for first, end in itertools.pairwise(edges):
             part = slice_rows(rows, first, end)
-            out[first:end] = self._values(part)
-            self._learn(part, targets[first:end], weights[first:end])
-            first = end
+            if first < end and weights[first] == 0.0:  # predicted, but not learned from
+                out[first:end] = self._values(part)
+            else:
+                self._learn(part, targets[first:end], weights[first:end], out[first:end])
         return out
 
     def _push(self, rows: Rows, targets: Any, weights: Any) -> None:
@@ -324,22 +323,23 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
                 raise
         return self
 
-    def _run(self, rows: Rows, targets: Any, weights: Any) -> None:
+    def _run(
+        self, rows: Rows, targets: Any, weights: Any, predictions: Any = None, extra: Any = _NONE
+    ) -> None:
         """Whole passes inside compiled code; back here only to grow or to check the factor."""
         if self._plan is None:
             limit = self._capacity_limit(self._state.points.shape[0])
             self._shrink(limit)
             self._plan = limit, self._settings(self._outputs, limit - self.batch_size)
         limit, settings = self._plan
-        single = self.batch_size == 1
-        compiled_pass = self._single_pass() if single else self._batch_pass()
-        room = (self._foretold if self._foretold is not None else _NO_ROOM,) if single else ()
+        compiled_pass = self._pass()
+        room = _NONE if predictions is None else predictions
         done = 0
         while True:
-            with one_thread(self._multiplies or not single):
+            with one_thread(self._multiplies or self.batch_size > 1):
                 reason, done = compiled_pass(
-                    *self._state, *settings, *self.kernel_.program, *rows, targets, weights, done,
-                    *room,
+                    *self._state, settings, *self.kernel_.program, *rows, targets, weights, extra,
+                    done, room,
                 )  # fmt: skip
             if reason == DONE:
                 return
@@ -503,9 +503,9 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
         targets, weights, row = np.empty(1), np.ones(1), np.empty((1, features))
         settings = self._settings(self._outputs, self._capacity_limit(features) - 1)
         rest = (
-            *settings, *self.kernel_.program, *dense_rows(row), targets, weights, 0, _NO_ROOM,
+            settings, *self.kernel_.program, *dense_rows(row), targets, weights, _NONE, 0, _NONE,
         )  # fmt: skip
-        self._call = self._single_pass() if self._lean else None, rest, (targets, weights, row)
+        self._call = self._pass() if self._lean else None, rest, (targets, weights, row)
 
 
 def sample_bytes(features: int) -> int:

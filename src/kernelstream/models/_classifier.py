@@ -85,7 +85,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         sample (with ``batch_size`` > 1: before that sample's batch). The first call needs
         ``classes``, or a model that has learned something.
         """
-        parts = self._foretell_classes(X, y, classes, sample_weight)
+        parts = self._predict_then_learn_classes(X, y, classes, sample_weight)
         return np.concatenate([self._labels(values, known) for known, values in parts])
 
     def decide_then_learn(
@@ -98,11 +98,11 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         labels and probabilities still follow; where only one was known, two classes have
         -inf or inf for it.
         """
-        parts = self._foretell_classes(X, y, classes, sample_weight)
+        parts = self._predict_then_learn_classes(X, y, classes, sample_weight)
         values = np.concatenate([_lay_out(part, known, self.classes_) for known, part in parts])
         return values[:, 0] if values.shape[1] == 1 else values
 
-    def _foretell_classes(
+    def _predict_then_learn_classes(
         self, X: Any, y: Any, classes: Any, sample_weight: Any
     ) -> list[tuple[NDArray[Any], NDArray[np.float64]]]:
         """Learn, and return the outputs from just before, with the classes known by then."""
@@ -118,7 +118,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         def learn(*samples: Any) -> None:
             nonlocal met
             known = self.classes_
-            said.append((known, self._foretell(*samples)[met:]))
+            said.append((known, self._predict_then_learn(*samples)[met:]))
             met = 0
 
         def meet(sample: Rows) -> None:  # learned next, but foretold without its class

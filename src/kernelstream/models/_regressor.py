@@ -68,7 +68,7 @@ class KernelRegressor(RegressorMixin, KernelEstimator):  # type: ignore[misc]
         Returns the predictions, each made by the model as it was just before that sample
         (with ``batch_size`` > 1: before that sample's batch).
         """
-        return self._foretell(*self._admit(X, y, sample_weight))[:, 0]
+        return self._predict_then_learn(*self._admit(X, y, sample_weight))[:, 0]
 
     def _admit(self, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, Any, Any]:
         """Check everything; an empty state where there is none."""

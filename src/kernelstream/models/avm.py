@@ -19,8 +19,9 @@ from kernelstream.compression.coverage import (
     merge_points,
     suggested_delta,
 )
-from kernelstream.core.avm import single_pass
+from kernelstream.core.avm import cell_pass
 from kernelstream.core.kernel import Rows
+from kernelstream.core.settings import make_settings
 from kernelstream.core.state import SMALLEST_CAPACITY, resize, state_bytes
 from kernelstream.errors import CapWarning, callers_level
 from kernelstream.kernels import KERNEL_NAMES, Kernel, first_gamma, make_kernel
@@ -229,19 +230,20 @@ class _AVM(KernelEstimator):
         state.self_kernels[:n] = 1.0
         state.status[0]["order"] = state.status[0]["cells"] = n
 
-    def _settings(self, outputs: int, most: int) -> tuple[Any, ...]:
+    def _settings(self, outputs: int, most: int) -> NDArray[Any]:
         loss = make_loss(self.loss)
         shape = self.coverage.shape if isinstance(self.coverage, Coverage) else self.coverage
         unbounded = loss.name in ("squared_error", "squared_hinge")
-        return (
-            loss.code, float(loss.number or 0.0), float(self.alpha),
-            SHAPES[shape], self.delta_, float(self.beta), float(self.rho),
-            most, self._suffix, COMPARED if self.average == "auto" else 0.0,
-            unbounded and self.alpha <= 1.0, outputs,
+        return make_settings(
+            outputs=outputs, loss=loss.code, loss_number=loss.number or 0.0,
+            regularisation=self.alpha, most=most, shape=SHAPES[shape], delta=self.delta_,
+            exact=self.beta, exact_decay=self.rho, suffix=self._suffix,
+            memory=COMPARED if self.average == "auto" else 0.0,
+            ball=unbounded and self.alpha <= 1.0,
         )  # fmt: skip
 
-    def _single_pass(self) -> Callable[..., tuple[int, int]]:
-        return single_pass  # type: ignore[no-any-return]
+    def _pass(self) -> Callable[..., tuple[int, int]]:
+        return cell_pass  # type: ignore[no-any-return]
 
     def _drop_points(self, most: int) -> None:
         merge_points(self._state, self.kernel_, self._outputs, most)
@@ -280,27 +282,26 @@ class _AVM(KernelEstimator):
         """How many samples decide delta for good."""
         return self._deciding_samples(self._state.points.shape[0], self._columns)
 
-    def _learn(self, rows: Rows, targets: NDArray[np.float64], weights: Any) -> None:
+    def _learn(
+        self, rows: Rows, targets: NDArray[np.float64], weights: Any, predictions: Any = None
+    ) -> None:
         if self._samples_held >= max(1, self._enough):  # new classes or a lower cap: less room
             self._decide(last=True)
         if not self._deciding:
-            super()._learn(rows, targets, weights)
+            super()._learn(rows, targets, weights, predictions)
             return
         weights = np.ones(len(targets)) if weights is None else weights
         used = weights != 0.0
         if not used.all():
             rows, targets, weights = take_rows(rows, used), targets[used], weights[used]
-        foretold, first = self._foretold, 0
-        try:
-            while first < len(targets):
-                end = min(first + self._until_decision(), len(targets))
-                self._foretold = None if foretold is None else foretold[first:end]
-                self._learn_and_hold(
-                    slice_rows(rows, first, end), targets[first:end], weights[first:end]
-                )
-                first = end
-        finally:
-            self._foretold = foretold
+        first = 0
+        while first < len(targets):
+            end = min(first + self._until_decision(), len(targets))
+            self._learn_and_hold(
+                slice_rows(rows, first, end), targets[first:end], weights[first:end],
+                None if predictions is None else predictions[first:end],
+            )  # fmt: skip
+            first = end
 
     def _until_decision(self) -> int:
         """How many more samples decide delta, or decide it for the time being."""
@@ -311,14 +312,14 @@ class _AVM(KernelEstimator):
             enough = min(enough, max(2, 1 << held.bit_length()))
         return max(1, enough - held)
 
-    def _learn_and_hold(self, rows: Rows, targets: Any, weights: Any) -> None:
+    def _learn_and_hold(self, rows: Rows, targets: Any, weights: Any, predictions: Any) -> None:
         if not self._deciding:
-            self._run(rows, targets, weights)
+            self._run(rows, targets, weights, predictions)
             return
         decisive, seen = self._until_decision() == len(targets), self.n_seen_
         try:
             if self._provisional:
-                self._run(rows, targets, weights)
+                self._run(rows, targets, weights, predictions)
         finally:  # also those before one that cannot be learned
             held = self.n_seen_ - seen if self._provisional else len(targets)
             if held:
@@ -338,7 +339,6 @@ class _AVM(KernelEstimator):
             capacity = min(SMALLEST_CAPACITY, self._capacity_limit(features))
             self._state = self._allocate(features, capacity, random)
         self._forget_plan()
-        self._foretold = None  # these samples were predicted before
         self._run(rows, targets, weights)
 
     def _flush_whole(self) -> None:
@@ -356,8 +356,8 @@ class _AVM(KernelEstimator):
         """Samples that nothing was learned from yet, because they are to decide delta."""
         return 0 if self._provisional else super().n_waiting_
 
-    def _run(self, rows: Rows, targets: Any, weights: Any) -> None:
-        super()._run(rows, targets, weights)
+    def _run(self, *samples: Any) -> None:
+        super()._run(*samples)
         if self.n_forced_ and not self._warned and not self._deciding:
             self._warned = True
             note = f"{cap_note(self)}. n_forced_ goes on counting, without further warnings"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -13,19 +12,23 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from kernelstream.compression import komp
-from kernelstream.core.colk import AVERAGE, CVAR, DISPERSION, MOMENTUM, SEMIDEVIATION, pair_pass
-from kernelstream.core.kernel import Rows
-from kernelstream.core.komp import BLOCK, GREEDY, prune_block
+from kernelstream.core.direct import QUASI_GRADIENT
+from kernelstream.core.direct.quasi_gradient import (
+    AVERAGE,
+    CVAR,
+    DISPERSION,
+    MOMENTUM,
+    SEMIDEVIATION,
+)
+from kernelstream.core.reduce.komp import BLOCK, GREEDY, prune_block
 from kernelstream.core.state import State
 from kernelstream.kernels import Kernel
 from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, Loss
-from kernelstream.models._base import _NO_ROOM
 from kernelstream.models._classifier import KernelClassifier
 from kernelstream.models._regressor import KernelRegressor
 from kernelstream.models.polk import _ATTRIBUTES as _POLK_ATTRIBUTES
 from kernelstream.models.polk import _PARAMETERS as _POLK_PARAMETERS
 from kernelstream.models.polk import _POLK
-from kernelstream.rows import slice_rows
 
 #: name -> (branch of the compiled pass, whether ``order`` counts)
 _RISKS = {
@@ -187,28 +190,12 @@ class _Paired(_POLK):
         with self._compressible() as state:
             komp.watch(state, self.kernel_, self._outputs)
 
-    def _foretell(self, rows: Rows, targets: Any, weights: Any) -> NDArray[np.float64]:
-        if weights is not None and not (weights != 0.0).all():
-            return super()._foretell(rows, targets, weights)
-        self._flush_whole()
-        count = len(targets)
-        first = min(-self.n_waiting_ % self.batch_size, count)
-        whole = first + (count - first) // self.batch_size * self.batch_size
-        out = np.zeros((count, self._outputs))
-        for begin, end in ((0, first), (first, whole), (whole, count)):
-            if begin == end:
-                continue
-            part = slice_rows(rows, begin, end)
-            if begin == first and end == whole:  # whole batches: the compiled pass says it
-                self._foretold = out[begin:end]
-            else:
-                out[begin:end] = self._values(part)
-            try:
-                chosen = None if weights is None else weights[begin:end]
-                self._learn(part, targets[begin:end], chosen)
-            finally:
-                self._foretold = None
-        return out
+    def _choices(self, outputs: int, most: int) -> dict[str, Any]:
+        momentum = self.tracking == "momentum"
+        return {
+            **super()._choices(outputs, most),
+            "tracking": MOMENTUM if momentum else AVERAGE, "tracking_rate": self.beta,
+        }  # fmt: skip
 
     @property
     def tracker_(self) -> Any:
@@ -228,20 +215,14 @@ class _COLK(_Paired):
         "clip": [Interval(Real, 0.0, None, closed="neither"), None],
     }
 
-    def _settings(self, outputs: int, most: int) -> tuple[Any, ...]:
-        kind, by_order = _RISKS[self.risk]
+    def _choices(self, outputs: int, most: int) -> dict[str, Any]:
+        risk, by_order = _RISKS[self.risk]
         order = int(self.order) if by_order else 2
-        weight = float(self.risk_weight)
-        return (
-            *super()._settings(outputs, most),
-            kind, weight, order, float(self.level),
-            largest_deviation(weight, order, self.clip if kind != CVAR else None),
-            MOMENTUM if self.tracking == "momentum" else AVERAGE, float(self.beta),
-        )  # fmt: skip
-
-    def _batch_pass(self) -> Callable[..., tuple[int, int]]:
-        room = _NO_ROOM if self._foretold is None else self._foretold
-        return partial(_with_room, room)
+        cut = largest_deviation(float(self.risk_weight), order, self.clip if risk != CVAR else None)
+        return {
+            **super()._choices(outputs, most), "direct": QUASI_GRADIENT, "risk": risk,
+            "risk_weight": self.risk_weight, "moments": order, "level": self.level, "cut": cut,
+        }  # fmt: skip
 
     def _overflow_cure(self) -> str:
         bound = "level" if self.risk == "cvar" else "clip"
@@ -259,11 +240,6 @@ class _COLK(_Paired):
     def threshold_(self) -> float:
         """The tracked ``level`` quantile of the loss."""
         return float(self._fitted().status[0]["threshold"])
-
-
-def _with_room(room: NDArray[np.float64], *arguments: Any) -> tuple[int, int]:
-    reason, done = pair_pass(*arguments, room)
-    return reason, done
 
 
 def largest_deviation(weight: float, order: int, clip: float | None) -> float:

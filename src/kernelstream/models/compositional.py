@@ -13,16 +13,10 @@ from numba.extending import is_jitted
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
-from kernelstream.core.colk import (
-    advance,
-    evaluate_batch,
-    partner,
-    spacious,
-    tracking_rate,
-)
+from kernelstream.core.direct.quasi_gradient import partner, tracking_rate
 from kernelstream.core.kernel import Program, Rows
-from kernelstream.core.passes import DIVERGED, FULL, PROBE
-from kernelstream.core.polk import PROBE_EVERY, Settings
+from kernelstream.core.loop import advance, evaluate_block
+from kernelstream.core.passes import DIVERGED, FULL, PROBE, PROBE_EVERY, roomy
 from kernelstream.core.state import State
 from kernelstream.kernels import Kernel
 from kernelstream.models._regressor import KernelRegressor
@@ -214,18 +208,18 @@ expansion_, kernel_
             "derivatives."
         )
 
-    def _batch_pass(self) -> Callable[..., tuple[int, int]]:
+    def _pass(self) -> Callable[..., tuple[int, int]]:
         functions = self.inner, self.inner_derivative, self.outer_derivative
         learn = make_pass(*functions, self.n_tracked is None)
 
         def compositional_pass(*given: Any) -> tuple[int, int]:
-            state, settings = State(*given[:8]), Settings(*given[8:22])
+            state, program, rows = State(*given[:8]), Program(*given[9:15]), Rows(*given[15:20])
+            targets, weights, _, first, predictions = given[20:]
             current, past = np.split(state.weights, [self._projected])
-            room = np.empty((0, 1)) if self._foretold is None else self._foretold
             with np.errstate(invalid="ignore", over="ignore"):  # such a step is refused
                 return learn(
-                    state._replace(weights=current), past, settings, Program(*given[22:28]),
-                    Rows(*given[28:33]), *given[33:], room, float(self.beta), self._tracked,
+                    state._replace(weights=current), past, given[8], program, rows, targets,
+                    weights, first, predictions, self._tracked,
                 )  # fmt: skip
 
         return compositional_pass
@@ -275,23 +269,22 @@ def make_pass(
     @compile_or_not  # type: ignore[untyped-decorator]
     def learn(
         state: Any, past: Any, settings: Any, program: Any, rows: Any, targets: Any,
-        sample_weights: Any, first: Any, predictions: Any, beta: Any, tracked: Any,
+        sample_weights: Any, first: Any, predictions: Any, tracked: Any,
     ) -> tuple[int, int]:  # fmt: skip
-        status = state.status[0]
+        status, rule = state.status[0], settings[0]
+        rest = np.zeros((rule.batch, state.weights.shape[0] - 1))
         i = first
         while i < targets.shape[0]:
-            count = min(settings.batch, targets.shape[0] - i)
+            count = min(rule.batch, targets.shape[0] - i)
             if status.order + count > state.diagonal.shape[0]:
                 return FULL, i
             if status.changes >= PROBE_EVERY:
                 return PROBE, i
-            values, norms, f, earlier = evaluate_batch(state, past, program, rows, i, count)
+            values, norms, f, earlier = evaluate_block(state, past, rule, program, rows, i, count)
             if predictions.shape[0] > 0:
                 for r in range(count):
-                    predictions[i + r, 0] = f[r, 0]
-                    if f.shape[1] > 1:  # averaged weights are held unscaled
-                        predictions[i + r, 0] = f[r, 1] / status.scale
-            rate = tracking_rate(beta, status.steps)
+                    predictions[i + r, 0] = f[r, f.shape[1] - 1]  # of the average if there is one
+            rate = tracking_rate(rule.tracking_rate, status.steps)
             x = np.zeros((count, state.points.shape[0]))
             trackers = np.zeros((count, tracked.shape[0]))  # after each sample alone
             now, then = np.zeros(tracked.shape[0]), np.zeros(tracked.shape[0])
@@ -319,11 +312,12 @@ def make_pass(
                 direction[r, 0] *= sample_weights[i + r]
                 after += trackers[r] / count
             if not np.isfinite(after).all() or not advance(
-                state, past, settings, program, rows, i, count, values, norms, direction
-            ):
+                state, past, rule, program, rows, i, values, norms, direction, rest[:count],
+                count, count,
+            ):  # fmt: skip
                 return DIVERGED, i
             tracked[:] = after
             i += count
-        return spacious(state, settings.batch), i
+        return roomy(state, rule.batch), i
 
     return learn  # type: ignore[no-any-return]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Self
@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from kernelstream.core.direct import TRANSITION
+from kernelstream.core.direct.transition import CORRECTED, GRADIENT, SCALAR, STATES
 from kernelstream.core.kernel import Rows
-from kernelstream.core.policy import CORRECTED, GRADIENT, SCALAR, STATES, transition_pass
 from kernelstream.expansion import KernelExpansion
 from kernelstream.kernels import Kernel
 from kernelstream.models import _validation as check
@@ -227,7 +228,7 @@ class KernelPolicyEvaluation(_POLK):
         """
         rows, rewards, discounts = self._admit(states, rewards, next_states, terminal)
         order = np.arange(STATES * len(rewards)).reshape(STATES, -1).T.ravel()
-        self._run(take_rows(rows, order), rewards, discounts)
+        self._run(take_rows(rows, order), rewards, np.ones(len(rewards)), None, discounts[:, None])
         return self
 
     def _admit(self, states: Any, rewards: Any, next_states: Any, terminal: Any) -> _Transitions:
@@ -257,17 +258,11 @@ class KernelPolicyEvaluation(_POLK):
         discounts = self.discount * (1.0 - _flags(terminal, n))
         return _Transitions(stack_rows(rows, next_rows), earned, discounts)
 
-    def _settings(self, outputs: int, most: int) -> tuple[Any, ...]:
-        _, _, *step, most, _, averaging, horizon, projection, outputs = super()._settings(
-            outputs, most
-        )
-        return (
-            _METHODS[self.method], float(self.beta), *step, most, averaging, horizon, projection,
-            outputs,
-        )  # fmt: skip
-
-    def _batch_pass(self) -> Callable[..., tuple[int, int]]:
-        return transition_pass  # type: ignore[no-any-return]
+    def _choices(self, outputs: int, most: int) -> dict[str, Any]:
+        return {
+            **super()._choices(outputs, most), "direct": TRANSITION, "batch": 1,
+            "tracking": _METHODS[self.method], "tracking_rate": self.beta,
+        }  # fmt: skip
 
     def _points_needed(self, samples: int) -> int:
         return STATES

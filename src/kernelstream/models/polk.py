@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from kernelstream.compression import komp
+from kernelstream.core.direct import GRADIENT
+from kernelstream.core.grow import SPAN
 from kernelstream.core.kernel import Rows
-from kernelstream.core.komp import BLOCK, GREEDY, RANDOM, prune_block
-from kernelstream.core.polk import batch_pass, single_pass
+from kernelstream.core.reduce import KOMP
+from kernelstream.core.reduce.komp import BLOCK, GREEDY, RANDOM, prune_block
+from kernelstream.core.settings import make_settings
 from kernelstream.kernels import KERNEL_NAMES, Kernel, first_gamma, make_kernel
 from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, Loss, make_loss
 from kernelstream.models._base import KernelEstimator
@@ -144,7 +147,11 @@ class _POLK(KernelEstimator):
                 f"{self.eta0} * {self.alpha}"
             )
 
-    def _settings(self, outputs: int, most: int) -> tuple[Any, ...]:
+    def _settings(self, outputs: int, most: int) -> NDArray[Any]:
+        return make_settings(**self._choices(outputs, most))
+
+    def _choices(self, outputs: int, most: int) -> dict[str, Any]:
+        """Parts and numbers by the names of ``core/settings.py``."""
         loss = make_loss(self.loss)
         decay = {"inverse_time": self.alpha * self.eta0, "inverse_sqrt": 1.0}
         step = StepSize(self.learning_rate, self.eta0, decay.get(self.learning_rate, 0.0))
@@ -154,13 +161,16 @@ class _POLK(KernelEstimator):
             budget = ErrorBudget("square", 1.0)
         else:
             budget = ErrorBudget("three_halves", self.parsimony)
-        return (
-            loss.code, float(loss.number or 0.0), float(self.alpha),
-            step.code, float(step.eta0), float(step.decay),
-            budget.code, float(budget.number),
-            most, int(self.batch_size), AVERAGING if self.average else 0.0, self._horizon(),
-            RANDOM if self.projection == "random" else GREEDY, outputs,
-        )  # fmt: skip
+        return {
+            "direct": GRADIENT, "grow": SPAN, "reduce": KOMP,
+            "outputs": outputs, "compressed": self._projected,
+            "loss": loss.code, "loss_number": loss.number or 0.0,
+            "regularisation": self.alpha, "schedule": step.code, "initial_step": step.eta0,
+            "decay": step.decay, "batch": self.batch_size,
+            "averaging": AVERAGING if self.average else 0.0, "horizon": self._horizon(),
+            "most": most, "budget": budget.code, "budget_number": budget.number,
+            "projection": RANDOM if self.projection == "random" else GREEDY,
+        }  # fmt: skip
 
     def _make_kernel(self, rows: Rows) -> Kernel:
         return make_kernel(self.kernel, first_gamma(self.gamma, rows), self.degree, self.coef0)
@@ -185,12 +195,6 @@ class _POLK(KernelEstimator):
 
     def _horizon(self) -> float:
         return np.inf if isinstance(self.average, bool | np.bool_) else float(self.average)
-
-    def _single_pass(self) -> Callable[..., tuple[int, int]]:
-        return single_pass  # type: ignore[no-any-return]
-
-    def _batch_pass(self) -> Callable[..., tuple[int, int]]:
-        return batch_pass  # type: ignore[no-any-return]
 
 
 #: The average gives iterate t a weight growing like t^(AVERAGING - 1).
@@ -309,6 +313,7 @@ class POLKRegressor(_POLK, KernelRegressor):
     Examples
     --------
     >>> import numpy as np
+from numpy.typing import NDArray
     >>> from kernelstream import POLKRegressor
     >>> random = np.random.default_rng(0)
     >>> X = random.uniform(-3.0, 3.0, (5000, 1))

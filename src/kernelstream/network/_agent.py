@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream import storage
+from kernelstream.core.direct import PULL
 from kernelstream.core.kernel import Rows
-from kernelstream.core.network import coupled_step
-from kernelstream.core.passes import DIVERGED
-from kernelstream.core.polk import PROBE_EVERY
+from kernelstream.core.loop import block_pass
+from kernelstream.core.loss import loss_values
+from kernelstream.core.passes import DIVERGED, PROBE_EVERY
 from kernelstream.core.schedule import step_size
 from kernelstream.core.state import SMALLEST_CAPACITY, resize, spread
 from kernelstream.core.threads import one_thread
@@ -120,6 +121,7 @@ class Agent:
         model = self.model
         most = np.iinfo(np.int32).max if model.max_points is None else model.max_points
         self._settings = model._settings(model._outputs, most)
+        self._settings["direct"] = PULL
         spent = explicit_step(self.coupling, sum(self._penalties.tolist()), model)
         if not spent < 2.0:
             raise ValueError(
@@ -300,12 +302,13 @@ class Agent:
             strength *= n / len(lesson.values)  # a mean over them, too
             pulls.append(np.full(len(lesson.values), strength))
             centres.append(strength * lesson.values)
-        eta = float(step_size(*self._settings[3:6], model._state.status[0]["steps"]))
+        rule, steps = self._settings[0], model._state.status[0]["steps"]
+        eta = float(step_size(rule.schedule, rule.initial_step, rule.decay, steps))
         limit = pull_factor(self.coupling, model.kernel_, eta * total, unit, rows)
-        f, losses = self._step(
-            rows, targets, np.concatenate(pulls) * limit, np.concatenate(centres) * limit
-        )
-        f = f[:n]
+        pull = np.column_stack([np.concatenate(pulls), np.concatenate(centres)]) * limit
+        f = self._step(rows, targets, pull)[:n]
+        losses = np.empty(n)
+        loss_values(rule.loss, rule.loss_number, f, targets, losses)
         record.samples = n
         record.loss = float(losses.mean())
         record.error = self._error(f, targets)
@@ -320,22 +323,24 @@ class Agent:
             moved = fading * self.multipliers[places] + eta * violations  # (20)
             self.multipliers[places] = np.maximum(0.0, moved)
 
-    def _step(
-        self, rows: Rows, targets: Any, pulls: Any, centres: Any
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """One compiled step; returns the values and losses before it."""
-        model, count = self.model, len(pulls)
+    def _step(self, rows: Rows, targets: Any, pull: NDArray[np.float64]) -> NDArray[np.float64]:
+        """One step of the compiled loop; returns the function's values before it."""
+        model, count = self.model, len(pull)
         state = model._state
         if state.order + count > state.capacity:
             model._state = resize(state, spread(2 * state.capacity, state.order + count))
         if model._state.status[0]["changes"] >= PROBE_EVERY:
             model._watch()
         state = model._state
-        f, losses = np.zeros((count, len(state.weights))), np.empty(len(targets))
+        f, targets = (
+            np.zeros((count, model._outputs)),
+            np.append(targets, np.full(count - len(targets), np.nan)),
+        )
+        self._settings["batch"] = count
         with one_thread():
-            reason = coupled_step(
-                *state, *self._settings, *model.kernel_.program, *rows,
-                targets, pulls, centres, f, losses,
+            reason, _ = block_pass(
+                *state, self._settings, *model.kernel_.program, *rows, targets, np.ones(count),
+                pull, 0, f,
             )  # fmt: skip
         if reason == DIVERGED:
             raise DivergenceError(
@@ -345,7 +350,7 @@ class Agent:
         needed = max(SMALLEST_CAPACITY, state.order) + count
         if state.capacity > 4 * needed:
             model._state = resize(state, spread(2 * needed, needed))
-        return f[:, : model._outputs], losses
+        return f
 
     def _strengths(self) -> NDArray[np.float64]:
         """What multiplies f_i - f_j: c of (17), or 2 mu_ij of (19), where h' = 2 (f_i - f_j)."""

@@ -1,0 +1,34 @@
+"""Passive-aggressive steps: the smallest that makes the sample's loss zero, or less.
+
+With the loss l, its derivative g (one entry per output) and q = |g|^2 k(x, x) the step is
+f <- f - tau g k(x, .), where tau = min(C, l / q) (PA-I) or l / (q + 1 / (2 C)) (PA-II).
+Crammer, Dekel, Keshet, Shalev-Shwartz, Singer, "Online passive-aggressive algorithms", JMLR 7
+(2006), (9) and (10).
+"""
+
+from kernelstream.core.direct import PASSIVE_AGGRESSIVE
+from kernelstream.core.jit import merged
+from kernelstream.core.loss import loss_derivative, loss_value
+
+
+@merged
+def passive_aggressive_step(rule, f, target, sample_weight, self_kernel, slope, new):
+    """Set ``new`` to the sample's coefficients; whether there are any."""
+    active = loss_derivative(rule.loss, rule.loss_number, f, rule.outputs, target, slope)
+    if not active:
+        for c in range(rule.outputs):
+            new[c] = 0.0
+        return False
+    square = 0.0
+    for c in range(rule.outputs):
+        square += slope[c] * slope[c]
+    square *= self_kernel
+    value = loss_value(rule.loss, rule.loss_number, f, rule.outputs, target)
+    most = rule.aggressiveness * sample_weight
+    if rule.direct == PASSIVE_AGGRESSIVE:
+        step = min(most, value / square) if square > 0.0 else most
+    else:
+        step = value / (square + 0.5 / most)
+    for c in range(rule.outputs):
+        new[c] = -step * slope[c]
+    return True

@@ -1,0 +1,51 @@
+"""Policy evaluation (COLK, Example 2): quasi-gradients of the projected Bellman error.
+
+A transition leads from state x to state y with reward r; both come as neighbouring rows. With
+
+    delta = r + gamma V(y) - V(x)
+
+a step is V <- (1 - alpha lambda) V + alpha (a k(x, .) - gamma z k(y, .)):
+
+* ``SCALAR``: z <- (1 - beta) z + beta delta, one number, and a = z. The paper's (19), (24).
+* ``GRADIENT``: z is a function; z(x) <- (1 - beta) z(x) + beta delta, and a = z(x).
+* ``CORRECTED``: the same z, but a = delta, whose mean at x is what z(x) estimates.
+
+Rows of the weights: V, its average if there is one, and z if that is a function.
+"""
+
+import numpy as np
+
+from kernelstream.core.gram import SMALLEST_SELF_KERNEL
+from kernelstream.core.jit import merged
+from kernelstream.core.passes import LARGEST_WEIGHT
+
+#: What stands for the expected temporal difference.
+CORRECTED, GRADIENT, SCALAR = range(3)
+
+#: Samples of a transition, and points that it may add.
+STATES = 2
+
+
+@merged
+def temporal_difference(rule, status, f, self_kernel, reward, discount, direction, tracked_weights):
+    """Set ``direction`` (2, 1) and the weights added to z; the tracker after the step, or NaN.
+
+    ``discount`` is gamma, 0 where y is terminal; ``f`` (2, rows of weights) are the values at x
+    and y, ``self_kernel`` is k(x, x).
+    """
+    last = f.shape[1] - 1
+    delta = reward + (discount * f[1, 0] - f[0, 0])
+    # (19), for a function with the step beta / k(x, x): its value at x then moves by beta.
+    rate = rule.tracking_rate
+    if rule.tracking == SCALAR:
+        tracked = (1.0 - rate) * status.tracker + rate * delta
+        tracker = tracked
+    else:
+        change = rate * (delta - f[0, last]) if self_kernel >= SMALLEST_SELF_KERNEL else 0.0
+        tracked = f[0, last] + change
+        tracked_weights[0, last - 1] = change / max(self_kernel, SMALLEST_SELF_KERNEL)
+        tracker = status.tracker
+    direction[0, 0] = -(delta if rule.tracking == CORRECTED else tracked)  # (24)
+    direction[1, 0] = discount * tracked
+    finite = abs(tracked) <= LARGEST_WEIGHT and abs(delta) <= LARGEST_WEIGHT
+    return tracker if finite else np.nan

@@ -1,0 +1,59 @@
+"""Points leave without a trace: one at random, or the oldest.
+
+Points in the order in which they came are a ring: ``status.oldest`` is where it begins, and the
+newest point takes the place of the one that leaves.
+"""
+
+import math
+
+import numpy as np
+
+from kernelstream.core.dictionary import move, random_below
+from kernelstream.core.jit import compiled, inner
+from kernelstream.core.lanes import fma
+
+
+@inner
+def remove(state, j):
+    """Drop point ``j``; the last one takes its place. Books the distance to the function before."""
+    status = state.status[0]
+    square = 0.0
+    for c in range(state.weights.shape[0]):
+        square = fma(state.weights[c, j], state.weights[c, j], square)
+    status.error_spent += status.scale * math.sqrt(square * state.self_kernels[j])
+    last = status.order - 1
+    if j != last:
+        move(state, last, j, 0)
+    status.order = last
+    status.removed += 1
+    status.forced += 1
+
+
+@inner
+def remove_random(state):
+    """Drop any but the newest point."""
+    remove(state, random_below(state.status[0], state.status[0].order - 1))
+
+
+@inner
+def remove_oldest(state):
+    """Drop the oldest point; the one just appended takes its place in the ring."""
+    status = state.status[0]
+    j = status.oldest
+    remove(state, j)
+    status.oldest = j + 1 if j + 1 < status.order else 0
+
+
+@compiled
+def unroll(state):
+    """Let the ring begin at the first place."""
+    status = state.status[0]
+    n = status.order
+    ages = (np.arange(n) + status.oldest) % n
+    for array in (state.square_norms, state.absolute_norms, state.self_kernels):
+        array[:n] = array[:n][ages]
+    for q in range(state.points.shape[0]):
+        state.points[q, :n] = state.points[q, :n][ages]
+    for c in range(state.weights.shape[0]):
+        state.weights[c, :n] = state.weights[c, :n][ages]
+    status.oldest = 0
