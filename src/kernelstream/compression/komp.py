@@ -82,8 +82,8 @@ def compressed_state(
 
 
 def residual(state: State, kernel: Kernel) -> float:
-    """max |S S^T K - I| over all stored points, K scaled to a unit diagonal: 0 if perfect."""
-    n = state.order
+    """max |S S^T K - I| over all points in the factor, K with a unit diagonal: 0 if perfect."""
+    n = state.factored_order
     return _column_residual(state, kernel, np.arange(n)) if n else 0.0
 
 
@@ -101,7 +101,7 @@ def watch(state: State, kernel: Kernel, outputs: int) -> None:
     status["residual"] = status["floor"] = residual(state, kernel)
     if not status["residual"] <= HOPELESS_ABOVE:
         raise IllConditionedError(
-            f"The kernel matrix of the {state.order} stored points cannot be factorised "
+            f"The kernel matrix of the {state.factored_order} stored points cannot be factorised "
             f"(residual {status['residual']:.1e}). Scale the input (StandardScaler), choose a "
             "larger gamma, a larger error budget or fewer points."
         )
@@ -109,7 +109,7 @@ def watch(state: State, kernel: Kernel, outputs: int) -> None:
 
 def _refactorise(state: State, kernel: Kernel) -> bool:
     """A fresh factor of the same points, from LAPACK; False if some of them are dependent."""
-    n = state.order
+    n = state.factored_order
     gram = _gram_columns(state, kernel, np.arange(n))
     gram[np.arange(n), np.arange(n)] = state.self_kernels[:n]
     try:
@@ -128,7 +128,7 @@ def _refactorise(state: State, kernel: Kernel) -> bool:
 
 def _probe(state: State, kernel: Kernel) -> float:
     """A few columns of the residual, drawn with the state's own random numbers."""
-    n = state.order
+    n = state.factored_order
     if n == 0:
         return 0.0
     drawn = [random_below(state.status[0], n) for _ in range(PROBED)]
@@ -136,15 +136,15 @@ def _probe(state: State, kernel: Kernel) -> float:
 
 
 def _column_residual(state: State, kernel: Kernel, chosen: NDArray[np.int64]) -> float:
-    factor = state.factor[: state.order, : state.order]
+    factor = state.factor[: state.factored_order, : state.factored_order]
     columns = factor @ (factor.T @ _gram_columns(state, kernel, chosen))
     columns[chosen, np.arange(len(chosen))] -= 1.0
-    size = np.sqrt(state.self_kernels[: state.order])  # as if all k(d, d) were 1
+    size = np.sqrt(state.self_kernels[: state.factored_order])  # as if all k(d, d) were 1
     return float(np.abs(columns * size[:, None] / size[chosen]).max())
 
 
 def _gram_columns(state: State, kernel: Kernel, chosen: NDArray[np.int64]) -> NDArray[np.float64]:
-    n = state.order
+    n = state.factored_order
     rows = dense_rows(np.ascontiguousarray(state.points[:, chosen].T))
     values = kernel_matrix(kernel, rows, state.points, state.square_norms, state.absolute_norms, n)
     return values.T.copy()
@@ -156,7 +156,9 @@ def check_read(state: State, kernel: Kernel) -> None:
         own = kernel.diagonal(state.points[:, : state.extent].T)
     if not np.allclose(state.self_kernels[: state.extent], own, 1e-6, 0.0):
         raise ValueError("the kernel's values contradict the points")
-    if state.factored and state.order:
-        chosen = np.linspace(0, state.order - 1, min(state.order, PROBED_READ)).astype(np.int64)
+    if state.factored and state.factored_order:
+        chosen = np.linspace(
+            0, state.factored_order - 1, min(state.factored_order, PROBED_READ)
+        ).astype(np.int64)
         if not _column_residual(state, kernel, chosen) <= FOREIGN_ABOVE:
             raise ValueError("the factor contradicts the points")

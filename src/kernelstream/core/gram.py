@@ -81,30 +81,42 @@ def reflect_away(factor, diagonal, n, j, v, column):
 
 
 @compiled
-def append_block(factor, diagonal, n, kernels, gram, self_values, order, z):
-    """Extend S by several points at once, as far as they are independent.
+def complement(factor, n, kernels, gram):
+    """Several new points against the old ones.
 
-    Parameters
-    ----------
-    kernels : (q, >= n) kernel values of the new points with the old ones.
-    gram : (q, q) kernel values among the new points; overwritten.
-    self_values : (q,) k(x, x) of the new points.
-    order : (q,) int64, out: the new points, accepted ones first, in the order appended.
-    z : (q, n + q) float64, out: row i holds the weights of new point ``order[i]`` on the old
-        and the accepted new points, for every dependent point i >= accepted.
-
-    Returns
-    -------
-    accepted : int
-        How many were appended. ``gram[accepted:, accepted:]`` (in the new order) then holds
-        the inner products of the dependent points' residuals.
+    ``kernels`` (q, >= n) are the kernel values of the new points with the old ones; ``gram``
+    (q, q), those among the new points, becomes the Schur complement. Returns (q, n): the weights
+    of each new point projected on the old ones.
     """
     q = gram.shape[0]
     u = np.empty((q, n))
     a = np.empty((q, n))
     multiply(kernels, False, factor, False, u, q, n, n, 1.0, 0.0)
     multiply(u, False, factor, True, a, q, n, n, 1.0, 0.0)
-    multiply(u, False, u, True, gram, q, q, n, -1.0, 1.0)  # Schur complement
+    multiply(u, False, u, True, gram, q, q, n, -1.0, 1.0)
+    return a
+
+
+@compiled
+def append_block(factor, diagonal, n, a, gram, self_values, wanted, order, z):
+    """Extend S by several points at once, as far as they are wanted and independent.
+
+    Parameters
+    ----------
+    a, gram : those of :func:`complement`; gram is overwritten.
+    self_values : (q,) k(x, x) of the new points.
+    wanted : (q,) bool, the new points that may be appended.
+    order : (q,) int64, out: the new points, accepted ones first, in the order appended.
+    z : (q, n + q) float64, out: row i holds the weights of new point ``order[i]`` on the old
+        and the accepted new points, for every other point i >= accepted.
+
+    Returns
+    -------
+    accepted : int
+        How many were appended. ``gram[accepted:, accepted:]`` (in the new order) then holds
+        the inner products of the other points' residuals.
+    """
+    q = gram.shape[0]
     for i in range(q):
         order[i] = i
 
@@ -115,7 +127,7 @@ def append_block(factor, diagonal, n, kernels, gram, self_values, order, z):
         for i in range(accepted, q):
             own = self_values[order[i]]
             relative = gram[i, i] / own if own >= SMALLEST_SELF_KERNEL else 0.0
-            if relative > best:
+            if wanted[order[i]] and relative > best:
                 pivot, best = i, relative
         if not best > DEPENDENT:
             break
@@ -144,7 +156,7 @@ def append_block(factor, diagonal, n, kernels, gram, self_values, order, z):
                 total += gram[i, k] * inverse[k, c]
             inverse[i, c] = -total / gram[i, i]
 
-    # Dependent points: project on the accepted ones, z = L^-T L^-1 c, then on the old ones.
+    # The others: project on the accepted ones, z = L^-T L^-1 c, then on the old ones.
     sorted_a = np.empty((q, n))
     for i in range(q):
         sorted_a[i] = a[order[i]]

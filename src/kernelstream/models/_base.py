@@ -24,7 +24,7 @@ from sklearn.utils import check_random_state
 from kernelstream.core import ahead
 from kernelstream.core.kernel import Rows
 from kernelstream.core.loop import block_pass, sample_pass
-from kernelstream.core.passes import DIVERGED, DONE, FULL, ROOMY, UNUSABLE
+from kernelstream.core.passes import DIVERGED, DONE, FULL, LATE, ROOMY, UNUSABLE
 from kernelstream.core.state import (
     SMALLEST_CAPACITY,
     State,
@@ -63,6 +63,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
     _factored: ClassVar[bool] = True  # whether the state needs a factor of its Gram matrix
     has_cells: ClassVar[bool] = False  # whether samples count for the core point of their cell
     _multiplies: ClassVar[bool] = False  # whether steps of one sample have products for BLAS
+    slack = 0  # points beyond the cap that may wait to be projected together
     _waits: ClassVar[bool] = True  # whether samples may wait to be learned from together
     _state: State  # absent until something was learned
     _plan: tuple[int, NDArray[Any]] | None = None  # see _run
@@ -204,6 +205,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
         batch = self.batch_size
         outputs = self._outputs if outputs is None else outputs
         columns = outputs * self._parts
+        batch += self.slack
         limit = np.iinfo(np.int32).max if self.max_points is None else self.max_points + batch
         if self.max_bytes is not None:
             waiting = self._held_back(features, columns)
@@ -330,7 +332,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
         if self._plan is None:
             limit = self._capacity_limit(self._state.points.shape[0])
             self._shrink(limit)
-            self._plan = limit, self._settings(self._outputs, limit - self.batch_size)
+            self._plan = limit, self._settings(self._outputs, self._most(limit))
         limit, settings = self._plan
         compiled_pass = self._pass()
         room = _NONE if predictions is None else predictions
@@ -344,7 +346,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
             if reason == DONE:
                 return
             if reason == ROOMY:
-                needed = max(SMALLEST_CAPACITY, self._state.extent) + self.batch_size
+                needed = max(SMALLEST_CAPACITY, self._state.extent) + self.batch_size + self.slack
                 self._resize(min(spread(2 * needed, needed), limit))
                 return
             if reason == FULL:
@@ -359,6 +361,8 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
                 self._resize(wanted)
             elif reason == UNUSABLE:
                 raise ValueError(f"Sample {done} of this call has NaN, infinite or huge entries.")
+            elif reason == LATE:
+                self._catch_up(limit)
             elif reason == DIVERGED:
                 raise DivergenceError(
                     f"Sample {done} of this call would make the weights overflow: "
@@ -367,10 +371,18 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
             else:
                 self._watch()
 
+    def _most(self, limit: int) -> int:
+        """The cap on points, where so many may be held in a step."""
+        return limit - self.batch_size - self.slack
+
+    def _catch_up(self, limit: int) -> None:
+        """Project the points beyond the cap that were put off."""
+
     def _shrink(self, limit: int) -> None:
         """Give up what a cap no longer allows: it was lowered, or new outputs need room."""
-        most = limit - self.batch_size
-        if self._state.order > most:
+        most = self._most(limit)
+        if self._state.factored_order > most or self._state.order > most + self.slack:
+            self._catch_up(limit)
             with one_thread():
                 self._drop_points(most)
         if self._state.capacity > limit:
@@ -501,7 +513,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
         self._check_parameters()
         features = self._state.points.shape[0]
         targets, weights, row = np.empty(1), np.ones(1), np.empty((1, features))
-        settings = self._settings(self._outputs, self._capacity_limit(features) - 1)
+        settings = self._settings(self._outputs, self._most(self._capacity_limit(features)))
         rest = (
             settings, *self.kernel_.program, *dense_rows(row), targets, weights, _NONE, 0, _NONE,
         )  # fmt: skip

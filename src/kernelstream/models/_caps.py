@@ -31,7 +31,7 @@ What that costs depends on the stream: a run with a larger cap tells
     if not forced or not hasattr(model, "max_points"):  # a budget is no cap
         return ""
     cap, value = "max_bytes", model.max_bytes
-    most = None if model.max_points is None else model.max_points + model.batch_size
+    most = None if model.max_points is None else model.max_points + model.batch_size + model.slack
     if value is None or most == model._capacity_limit(model.n_features_in_):
         cap, value = "max_points", model.max_points
     tells = "What that costs depends on the stream: a run with a larger cap tells"

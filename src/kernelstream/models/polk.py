@@ -12,10 +12,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from kernelstream.compression import komp
 from kernelstream.core.direct import GRADIENT
 from kernelstream.core.grow import SPAN
+from kernelstream.core.grow.later import catch_up
 from kernelstream.core.kernel import Rows
 from kernelstream.core.reduce import KOMP
 from kernelstream.core.reduce.komp import BLOCK, GREEDY, RANDOM, prune_block
 from kernelstream.core.settings import make_settings
+from kernelstream.core.threads import one_thread
 from kernelstream.kernels import KERNEL_NAMES, Kernel, first_gamma, make_kernel
 from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, Loss, make_loss
 from kernelstream.models._base import KernelEstimator
@@ -168,7 +170,8 @@ class _POLK(KernelEstimator):
             "regularisation": self.alpha, "schedule": step.code, "initial_step": step.eta0,
             "decay": step.decay, "batch": self.batch_size,
             "averaging": AVERAGING if self.average else 0.0, "horizon": self._horizon(),
-            "most": most, "budget": budget.code, "budget_number": budget.number,
+            "most": most, "slack": self.slack,
+            "budget": budget.code, "budget_number": budget.number,
             "projection": RANDOM if self.projection == "random" else GREEDY,
         }  # fmt: skip
 
@@ -177,6 +180,11 @@ class _POLK(KernelEstimator):
 
     def _drop_points(self, most: int) -> None:
         prune_block(self._state, self._outputs, 0.0, 0.0, most, GREEDY, BLOCK)
+
+    def _catch_up(self, limit: int) -> None:
+        greedy = RANDOM if self.projection == "random" else GREEDY
+        with one_thread():
+            catch_up(self._state, self.kernel_.program, self._outputs, self._most(limit), greedy)
 
     def _watch(self) -> None:
         komp.watch(self._state, self.kernel_, self._outputs)

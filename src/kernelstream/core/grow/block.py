@@ -21,6 +21,7 @@ from kernelstream.core.gram import (
     SMALLEST_SELF_KERNEL,
     append_block,
     append_point,
+    complement,
     coordinates,
 )
 from kernelstream.core.grow.span import take_in, wear
@@ -28,6 +29,42 @@ from kernelstream.core.jit import allocating, compiled, inner, merged
 from kernelstream.core.kernel import Rows, kernel_rows, self_value
 from kernelstream.core.lanes import dot, fma
 from kernelstream.core.reduce.komp import BLOCK, remove_point
+
+
+@compiled
+def enter(state, rows, norms, new, self_values, a, gram, wanted, outputs):
+    """Append the ``wanted`` samples that are independent, and project the others on all points.
+
+    ``a`` and ``gram`` are those of :func:`kernelstream.core.gram.complement`. Returns the squared
+    error made, at scale 1.
+    """
+    status = state.status[0]
+    n, count, columns = status.order, gram.shape[0], state.weights.shape[0]
+    order = np.empty(count, np.int64)
+    z = np.empty((count, n + count))
+    accepted = append_block(state.factor, state.diagonal, n, a, gram, self_values, wanted, order, z)
+    for i in range(accepted):
+        r = order[i]
+        store(state, n + i, rows, r, norms[r, 0], norms[r, 1], self_values[r])
+        for c in range(columns):
+            state.weights[c, n + i] = new[r, c]
+    status.order = n + accepted
+    for i in range(accepted):
+        status.changes += wear(gram[i, i] * gram[i, i], self_values[order[i]])
+
+    error = 0.0
+    for i in range(accepted, count):
+        for c in range(columns):
+            weight = new[order[i], c]
+            if weight != 0.0:
+                for j in range(n + accepted):
+                    state.weights[c, j] = fma(z[i, j], weight, state.weights[c, j])
+            cross = 0.0
+            for k in range(accepted, count):
+                cross = fma(gram[i, k], new[order[k], c], cross)
+            part = weight * cross
+            error += part if c < outputs else part / (status.scale * status.scale)
+    return max(error, 0.0)
 
 
 @compiled
@@ -85,35 +122,13 @@ def take_in_block(state, program, block, values, norms, new, q, outputs):
     )  # fmt: skip
     for r in range(fresh):
         gram[r, r] = self_values[r]
-    order = np.empty(fresh, np.int64)
-    z = np.empty((fresh, n + fresh))
-    accepted = append_block(
-        state.factor, state.diagonal, n, values, gram, self_values[:fresh], order, z
-    )
-    for i in range(accepted):
-        r = order[i]
-        store(state, n + i, rows, r, norms[r, 0], norms[r, 1], self_values[r])
-        for c in range(columns):
-            state.weights[c, n + i] = new[r, c]
-    status.order = n + accepted
-    for i in range(accepted):
-        status.changes += wear(gram[i, i] * gram[i, i], self_values[order[i]])
-
-    error = 0.0
-    status.dependent += fresh - accepted
-    for i in range(accepted, fresh):
-        for c in range(columns):
-            weight = new[order[i], c]
-            if weight != 0.0:
-                for j in range(n + accepted):
-                    state.weights[c, j] = fma(z[i, j], weight, state.weights[c, j])
-            cross = 0.0
-            for k in range(accepted, fresh):
-                cross = fma(gram[i, k], new[order[k], c], cross)
-            part = weight * cross
-            error += part if c < outputs else part / (status.scale * status.scale)
+    a = complement(state.factor, n, values, gram)
+    wanted = np.ones(fresh, np.bool_)
+    status.dependent += fresh
+    error = enter(state, rows, norms, new, self_values[:fresh], a, gram, wanted, outputs)
+    status.dependent -= status.order - n
     look_again(state, outputs)
-    return max(error, 0.0)
+    return error
 
 
 @inner
