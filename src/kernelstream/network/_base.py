@@ -33,12 +33,11 @@ from kernelstream.network._samples import (
     in_pieces,
 )
 from kernelstream.network._trace import NetworkTrace
+from kernelstream.parameters import parameters_of
 from kernelstream.rows import as_rows
 
 #: POLK's parameters that agents may have.
-SETTINGS = tuple(
-    name for name in POLKClassifier._parameter_constraints if name not in DECIDED_BY_ROUNDS
-)
+SETTINGS = tuple(name for name in parameters_of(POLKClassifier) if name not in DECIDED_BY_ROUNDS)
 
 #: What a stream says that has ended; None is a round without samples.
 _END = object()

@@ -13,6 +13,7 @@ from kernelstream.network._coupling import Coupling
 from kernelstream.network._engine import Engine
 from kernelstream.network._graph import as_strength, by_edge, per_edge
 from kernelstream.network._messages import Name
+from kernelstream.registry import Method, register
 
 
 class ConsensusNetwork(_Network):
@@ -189,3 +190,15 @@ class ProximityNetwork(_Network):
     def _recall(self, couplings: Mapping[Name, Coupling]) -> None:
         self.tolerance = by_edge({name: c.tolerance for name, c in couplings.items()})
         self.dual_regularisation = next(iter(couplings.values())).dual_regularisation
+
+
+register(
+    Method(
+        name="networks",
+        title="networks",
+        description="agents with streams of their own that learn together by answering one "
+        "another's samples",
+        paper="survey, Section III",
+        names=("network.ConsensusNetwork", "network.ProximityNetwork"),
+    )
+)
