@@ -11,6 +11,7 @@ text is what the command line says, too; those after it stand in the docstring o
 from __future__ import annotations
 
 import inspect
+import math
 import sys
 import types
 from collections.abc import Callable, Iterable, Mapping
@@ -109,13 +110,16 @@ class Number:
         """Whether it is a number in the interval; truth values are none."""
         if not isinstance(value, self._type) or isinstance(value, bool | np.bool_):
             return False
-        if not abs(value) <= sys.float_info.max:  # NaN too
+        try:
+            number = float(value)
+        except OverflowError:  # a whole number of hundreds of digits
             return False
         return (
-            (self.least is None or value >= self.least)
-            and (self.above is None or value > self.above)
-            and (self.most is None or value <= self.most)
-            and (self.below is None or value < self.below)
+            math.isfinite(number)
+            and (self.least is None or number >= self.least)
+            and (self.above is None or number > self.above)
+            and (self.most is None or number <= self.most)
+            and (self.below is None or number < self.below)
         )
 
 
@@ -133,17 +137,23 @@ class Whole(Number):
 
 
 class Words:
-    """One of some words."""
+    """One of some words; ``lead`` stands before them where there is a reason to name.
+
+    >>> Words("auto", "scale").words
+    "one of 'auto', 'scale'"
+    """
 
     typed = ""
 
-    def __init__(self, *options: str) -> None:
+    def __init__(self, *options: str, lead: str = "one of ") -> None:
         self.options = options
+        self.lead = lead
 
     @property
     def words(self) -> str:
         """All of them."""
-        return _alternatives([repr(word) for word in self.options])
+        quoted = ", ".join(map(repr, self.options))
+        return f"{self.lead}{quoted}" if len(self.options) > 1 else quoted
 
     @property
     def kind(self) -> str:
