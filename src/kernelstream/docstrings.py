@@ -55,6 +55,16 @@ def join(summary: str, sections: Mapping[str, str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def extended(text: str | None, base: str | None) -> str | None:
+    """A docstring whose parameters and attributes are followed by those of a base class."""
+    if text is None or base is None:  # Python was told to drop docstrings
+        return text
+    summary, sections = split(text)
+    for title, body in split(base)[1].items():
+        sections[title] = "\n".join(filter(None, [sections.get(title), body]))
+    return join(summary, sections)
+
+
 def entry(name: str, kind: str, text: str) -> str:
     """A parameter or an attribute."""
     body = textwrap.fill(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kernelstream import registry
@@ -17,8 +17,8 @@ METHODS: Mapping[str, Method] = registry.models()
 #: Set by the tool itself: one pass over the stream, in its order.
 NOT_OPTIONS = {"n_epochs", "shuffle"}
 
-#: Words of the estimators that the tool refuses.
-REFUSED = {"scale"}
+#: A word of the estimators that the tool refuses.
+REFUSED = "scale"
 
 #: Numbers that may be typed in other ways too.
 _EXAMPLES = {"max_bytes": " such as 65536, 64K or 2M"}
@@ -64,9 +64,6 @@ def make_estimator(method: str, task: str, given: dict[str, str | None], **defau
                             f"it has: {', '.join(option(name) for name in known)}")  # fmt: skip
         settings[name] = value_of(text)
         check_value(estimator, name, text)
-    if settings.get("gamma") == "scale":
-        raise UserError("--gamma scale depends on how the stream is cut",
-                        f"give a number, or leave it out ({GAMMA})")  # fmt: skip
     model = estimator(**settings)
     try:
         model._check_parameters(anew=True)
@@ -88,14 +85,35 @@ def method_options(*only: str) -> dict[str, str]:
     return options
 
 
+def parameter_options(
+    kind: type[Any], defaults: Mapping[str, Any], without: Sequence[str] = ()
+) -> dict[str, str]:
+    """The parameters of one estimator: what they do, and what is taken where nothing is given."""
+    return {
+        name: f"{_summary(kind, name)} \\[{shown}]".replace("None", "none")
+        for name, parameter in parameters_of(kind).items()
+        if name not in without
+        for shown in [GAMMA if name == "gamma" else defaults.get(name, parameter.default)]
+    }
+
+
+def _summary(kind: type[Any], name: str) -> str:
+    """What a parameter does, and its words where that does not name them."""
+    parameter = parameters_of(kind)[name]
+    text = parameter.summary.replace("``", "")
+    for rule in parameter.constraints:
+        words = [word for word in rule.options if word != REFUSED]
+        if isinstance(rule, Words) and len(words) > 1 and not all(word in text for word in words):
+            text = f"{text} One of: {', '.join(words)}."
+    return text
+
+
 def _text(holders: list[Method], name: str) -> str:
     """What a parameter does; where methods differ, in each of them."""
     methods: dict[str, list[str]] = {}
     for method in holders:
         texts = dict.fromkeys(
-            parameters_of(kind)[name].summary.replace("``", "")
-            for kind in method.estimators
-            if name in parameters_of(kind)
+            _summary(kind, name) for kind in method.estimators if name in parameters_of(kind)
         )
         methods.setdefault(" Of numbers: ".join(texts), []).append(method.name)
     if len(methods) == 1:
@@ -138,20 +156,25 @@ def value_of(text: str) -> Any:
     return text
 
 
-def check_value(estimator: type[Any], name: str, given: Any) -> None:
+def check_value(estimator: type[Any], name: str, given: str) -> None:
     """Refuse what the parameter does not accept, in words of the tool."""
     parameter = parameters_of(estimator)[name]
-    if parameter.accepts(value_of(given) if isinstance(given, str) else given):
+    if given == REFUSED and parameter.accepts(given):
+        raise UserError(
+            f"{option(name)} {given} depends on how the stream is cut",
+            f"give a number, or leave it out ({GAMMA})",
+        )
+    if parameter.accepts(value_of(given)):
         return
     rules = parameter.constraints
     words = [
         word
         for rule in rules
         for word in (sorted(rule.options) if isinstance(rule, Words) else rule.options)
-        if word not in REFUSED
+        if word != REFUSED
     ]
     numbers = [rule.typed + _EXAMPLES.get(name, "") for rule in rules if rule.typed]
-    raise not_accepted(option(name), given, words if isinstance(given, str) else [], numbers)
+    raise not_accepted(option(name), given, words, numbers)
 
 
 def _names(method: Method) -> list[str]:

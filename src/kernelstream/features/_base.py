@@ -50,8 +50,9 @@ Components = Annotated[
 Budget = Annotated[
     int | Literal["auto"] | None,
     Whole(1, 1_000_000),
-    "Stored samples at most (B in the paper), at least n_components.",
-    """1.5 to 5 times as many are enough, and ``auto`` is 5 times. None stores every sample that is
+    """Stored samples at most (B in the paper), at least n_components; ``auto`` is 5 times as
+    many.""",
+    """1.5 to 5 times as many are enough. None stores every sample that is
     not censored: memory and time for a sample then grow with the stream.""",
 ]
 
@@ -95,29 +96,30 @@ class FeatureLearner(KernelEstimator):
     ] = 1e-3
     solver: Annotated[
         Literal["auto", "parametric", "nonparametric"],
-        "The gradient in the subspace, (16), or in its coefficients, (19).",
+        """``parametric``: the gradient in the subspace, (16); ``nonparametric``: in its
+        coefficients, (19), for a stream that does not change. ``auto`` is parametric with the
+        tracking steps and without a budget, else nonparametric.""",
         """Parametric steps are cheaper; on a budget they lose a part of the subspace with every
-        discarded sample, and on a stream that does not change learning can make the features worse.
-        ``auto`` is nonparametric with a budget; parametric without one, and with the tracking
-        steps.""",
+        discarded sample, and on a stream that does not change learning can make the features
+        worse.""",
     ] = "auto"
     step_size: Annotated[
         Literal["inverse", "inverse_square", "tracking", "tracking_square"],
         """mu for sample n: c / n, c / n^2, 1 / |q| or 1 / |q|^2, with c = r^2 / 5 (parametric) or
-        r^3 (nonparametric).""",
+        r^3 (nonparametric). The last two keep following a stream that changes.""",
         """Steps of the nonparametric solver, except c / n^2, are divided by the norm of the stored
         samples' kernel matrix: without a budget c / n is then the paper's 1 / n^2. No step is
-        longer than the one beyond which an update overshoots its own sample. The last two keep
-        following a stream that changes.""",
+        longer than the one beyond which an update overshoots its own sample.""",
     ] = "inverse"
     censoring: Annotated[
         Any,
         Number(least=0.0),
         Instance(str, tuple, list, words="'auto' or 'rate:x'", kind='"auto", "rate:x"'),
         Nothing(),
-        "Samples with a smaller fit error than this do not change the subspace.",
-        """None: never; ``auto``: the mean of the last 100 errors; a number; or what censors the
-        part x of them (``("rate", x)`` says the same). With a budget, nothing is censored before
+        """Samples with a smaller fit error than this do not change the subspace: a number;
+        ``auto``, the mean of the last 100 errors; ``rate:x``, what censors the part x of them; or
+        None.""",
+        """``("rate", x)`` says the same as ``"rate:x"``. With a budget, nothing is censored before
         it is used up.""",
     ] = None
     removal: Annotated[
@@ -137,9 +139,9 @@ class FeatureLearner(KernelEstimator):
     basis: Annotated[
         Literal["auto", "orthonormal", "printed"],
         """Whether the factor is made orthonormal in the RKHS after every update, or left as the
-        paper's recursion gives it.""",
-        """Same subspace at that moment, other steps from there on: see Notes. ``auto`` is
-        ``printed`` for the tracking steps, else ``orthonormal``.""",
+        paper's recursion gives it (``printed``). ``auto`` is ``printed`` for the tracking steps,
+        else ``orthonormal``.""",
+        "Same subspace at that moment, other steps from there on: see Notes.",
     ] = "auto"
 
     _multiplies = True
