@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import operator
 import sys
 import types
 from collections.abc import Callable, Iterable, Mapping
@@ -22,7 +23,6 @@ from typing import (
     Any,
     ClassVar,
     Literal,
-    Protocol,
     Union,
     dataclass_transform,
     get_args,
@@ -36,75 +36,59 @@ from kernelstream import docstrings
 # ---- what a parameter accepts -----------------------------------------------------------
 
 
-class Constraint(Protocol):
-    """A kind of values."""
+class Constraint:
+    """A kind of values.
 
-    @property
-    def words(self) -> str:
-        """What is accepted, for errors and the command line: "a number above 0"."""
+    ``words`` say for errors what is accepted, ``kind`` for docstrings. On a command line
+    ``options`` may be typed, or what ``typed`` says; nobody can type an object.
+    """
 
-    @property
-    def kind(self) -> str:
-        """The same as a docstring names types: "float > 0"."""
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        """Words that may be typed on a command line."""
-
-    @property
-    def typed(self) -> str:
-        """What else may be; nothing for objects, which nobody can type."""
+    words = ""
+    kind = ""
+    options: tuple[str, ...] = ()
+    typed = ""
+    needed = ""  # what all accepted values have
 
     def accepts(self, value: Any) -> bool:
         """Whether this is such a value."""
+        raise NotImplementedError
 
 
-@dataclass(frozen=True)
-class Number:
+class Number(Constraint):
     """A finite number in an interval.
 
     >>> Number(above=0.0, most=1.0).words, Number(least=0.0).kind
     ('a number above 0 and at most 1', 'float >= 0')
     """
 
-    least: float | None = None
-    most: float | None = None
-    above: float | None = None
-    below: float | None = None
+    _type: Any = Real
+    _names = "a number", "float"
 
-    _type: ClassVar[Any] = Real
-    _name: ClassVar[str] = "float"
-    _noun: ClassVar[str] = "a number"
-    options: ClassVar[tuple[str, ...]] = ()
-
-    @property
-    def typed(self) -> str:
-        """The same as in errors."""
-        return self.words
-
-    @property
-    def words(self) -> str:
-        """What is accepted."""
-        named = {
-            "of at least": self.least, "above": self.above, "at most": self.most,
-            "below": self.below,
-        }  # fmt: skip
-        bounds = [f"{word} {bound:.10g}" for word, bound in named.items() if bound is not None]
-        return " ".join([self._noun, " and ".join(bounds)]).strip()
-
-    @property
-    def kind(self) -> str:
-        """The type, with the interval."""
-        low = self.least if self.above is None else self.above
-        high = self.most if self.below is None else self.below
-        if low is None and high is None:
-            return self._name
-        if high is None:
-            return f"{self._name} {'>=' if self.above is None else '>'} {low:.10g}"
-        if low is None:
-            return f"{self._name} {'<=' if self.below is None else '<'} {high:.10g}"
-        opening, closing = "[("[self.above is not None], "])"[self.below is not None]
-        return f"{self._name} in {opening}{low:.10g}, {high:.10g}{closing}"
+    def __init__(
+        self,
+        least: float | None = None,
+        most: float | None = None,
+        *,
+        above: float | None = None,
+        below: float | None = None,
+    ) -> None:
+        self._bounds = least, above, most, below
+        noun, name = self._names
+        bounds = [
+            f"{word} {bound:.10g}"
+            for word, bound in zip(
+                ("of at least", "above", "at most", "below"), self._bounds, strict=True
+            )
+            if bound is not None
+        ]
+        self.words = self.typed = f"{noun} {' and '.join(bounds)}".strip()
+        low, high = least if above is None else above, most if below is None else below
+        if low is not None and high is not None:
+            opening, closing = "[" if above is None else "(", "]" if below is None else ")"
+            self.kind = f"{name} in {opening}{low:.10g}, {high:.10g}{closing}"
+        else:
+            signs = zip((">=", ">", "<=", "<"), self._bounds, strict=True)
+            self.kind = " ".join([name, *(f"{s} {b:.10g}" for s, b in signs if b is not None)])
 
     def accepts(self, value: Any) -> bool:
         """Whether it is a number in the interval; truth values are none."""
@@ -114,16 +98,14 @@ class Number:
             number = float(value)
         except OverflowError:  # a whole number of hundreds of digits
             return False
-        return (
-            math.isfinite(number)
-            and (self.least is None or number >= self.least)
-            and (self.above is None or number > self.above)
-            and (self.most is None or number <= self.most)
-            and (self.below is None or number < self.below)
+        compared = zip(
+            (operator.ge, operator.gt, operator.le, operator.lt), self._bounds, strict=True
+        )
+        return math.isfinite(number) and all(
+            compare(number, bound) for compare, bound in compared if bound is not None
         )
 
 
-@dataclass(frozen=True)
 class Whole(Number):
     """A whole number in an interval.
 
@@ -131,91 +113,75 @@ class Whole(Number):
     'a whole number of at least 1 and at most 64'
     """
 
-    _type: ClassVar[Any] = Integral
-    _name: ClassVar[str] = "int"
-    _noun: ClassVar[str] = "a whole number"
+    _type = Integral
+    _names = "a whole number", "int"
 
 
-class Words:
-    """One of some words; ``lead`` stands before them where there is a reason to name.
+class Words(Constraint):
+    """One of some words, and what these have that others lack.
 
     >>> Words("auto", "scale").words
     "one of 'auto', 'scale'"
     """
 
-    typed = ""
-
-    def __init__(self, *options: str, lead: str = "one of ") -> None:
+    def __init__(self, *options: str, needed: str = "") -> None:
         self.options = options
-        self.lead = lead
-
-    @property
-    def words(self) -> str:
-        """All of them."""
-        quoted = ", ".join(map(repr, self.options))
-        return f"{self.lead}{quoted}" if len(self.options) > 1 else quoted
-
-    @property
-    def kind(self) -> str:
-        """As a set; of many words the text says which they are."""
-        if len(self.options) > 4:
-            return "str"
-        quoted = ", ".join(f'"{word}"' for word in self.options)
-        return f"{{{quoted}}}" if len(self.options) > 1 else quoted
+        self.needed = needed
+        lead = f"{needed}: one of " if needed else "one of "
+        quoted = ", ".join(map(repr, options))
+        self.words = f"{lead}{quoted}" if len(options) > 1 else quoted
+        quoted = ", ".join(f'"{word}"' for word in options)
+        self.kind = f"{{{quoted}}}" if len(options) > 1 else quoted
+        if len(options) > 4:  # the text says which they are
+            self.kind = "str"
 
     def accepts(self, value: Any) -> bool:
         """Whether it is one of the words."""
         return isinstance(value, str) and value in self.options
 
 
-class Flag:
+class Flag(Constraint):
     """True or False."""
 
     words = "True or False"
     kind = "bool"
     options = ("true", "false")
-    typed = ""
 
     def accepts(self, value: Any) -> bool:
         """Whether it is a truth value."""
         return isinstance(value, bool | np.bool_)
 
 
-class Nothing:
+class Nothing(Constraint):
     """None."""
 
     words = kind = "None"
     options = ("none",)
-    typed = ""
 
     def accepts(self, value: Any) -> bool:
         """Whether it is None."""
         return value is None
 
 
-class Instance:
+class Instance(Constraint):
     """An object of a class; ``words`` and ``kind`` where its name says too little."""
 
-    options = ()
-    typed = ""
-
     def __init__(self, *classes: Any, words: str = "", kind: str = "") -> None:
-        self.classes = classes
+        self._classes = classes
         names = [each.__name__ for each in classes]
         self.words = words or _alternatives([f"a {name}" for name in names])
         self.kind = kind or _alternatives(names)
 
     def accepts(self, value: Any) -> bool:
         """Whether it is such an object."""
-        return isinstance(value, self.classes)
+        return isinstance(value, self._classes)
 
 
-class RandomState:
+class RandomState(Constraint):
     """A seed, a generator, or None: random numbers that nobody can repeat."""
 
     words = "a whole number from 0 to 4294967295, a RandomState or None"
     kind = "int, RandomState or None"
-    options = ()
     typed = "a whole number"
 
     def accepts(self, value: Any) -> bool:

@@ -174,7 +174,8 @@ def check_value(estimator: type[Any], name: str, given: str) -> None:
         if word != REFUSED
     ]
     numbers = [rule.typed + _EXAMPLES.get(name, "") for rule in rules if rule.typed]
-    raise not_accepted(option(name), given, words, numbers)
+    needed = next((rule.needed for rule in rules if rule.needed), "")
+    raise not_accepted(option(name), given, words, numbers, needed)
 
 
 def _names(method: Method) -> list[str]:

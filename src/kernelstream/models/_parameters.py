@@ -42,7 +42,7 @@ IsotropicKernel = Annotated[
     str | KernelObject,
     Words(
         *sorted(name for name in KERNEL_NAMES if make_kernel(name, 1.0, 3, 1.0).isotropic),
-        lead="a kernel that depends on the distance alone with k(x, x) = 1: one of ",
+        needed="a kernel that depends on the distance alone with k(x, x) = 1",
     ),
     "``rbf`` (or ``gaussian``), ``laplacian``, ``matern32``, ``matern52``, or such a Kernel.",
     """It must be isotropic with k(x, x) = 1: only then are points that lie close to one another
