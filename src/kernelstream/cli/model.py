@@ -13,7 +13,7 @@ from rich.table import Table
 from kernelstream import models
 from kernelstream.cli.display import rounded, size
 from kernelstream.cli.errors import UserError, check_outputs
-from kernelstream.cli.methods import NOT_OPTIONS
+from kernelstream.cli.methods import NOT_OPTIONS, option
 from kernelstream.cli.options import AsJson
 from kernelstream.cli.predict import ModelFile, load_stream_model
 from kernelstream.cli.terminal import Console, print_json, say
@@ -139,11 +139,10 @@ def _load_free_points(path: Path) -> StreamModel:
     """A model whose points can be replaced by others."""
     learned = load_taught(path)
     if why := needs_its_points(learned.model):
-        smaller = learned.model._smaller.format(delta="--delta", max_points="--max-points")
         raise UserError(
             f"{path} ({type(learned.model).__name__}) cannot be compressed or merged: {why}",
-            f"learn with {smaller}; in Python the function alone can be, with "
-            "f = load(FILE).model.expansion_: f.compress(max_points=N), "
+            f"learn with {learned.model._smaller(option)}; in Python the function alone can be, "
+            "with f = load(FILE).model.expansion_: f.compress(max_points=N), "
             "KernelExpansion.merge([f, ...])",
         )
     return learned

@@ -16,8 +16,12 @@ class InWords:
 
     #: Why its points cannot be replaced by others; nothing where they can.
     _needs_its_points: ClassVar[str] = ""
-    #: What makes a smaller model instead, as parameters and as options of the command line.
-    _smaller: ClassVar[str] = "a smaller {max_points}"
+    #: Parameters that make a smaller model instead.
+    _smaller_with: ClassVar[tuple[tuple[str, str], ...]] = (("a smaller", "max_points"),)
+
+    def _smaller(self, written: Callable[[str], str] = str) -> str:
+        """What makes a smaller model, given how a parameter is written."""
+        return " or ".join(f"{word} {written(name)}" for word, name in self._smaller_with)
 
     def _facts(self) -> dict[str, Any]:
         """What its method alone has: names and values."""

@@ -121,7 +121,7 @@ class _AVM(KernelEstimator):
     _lasting = (*KernelEstimator._lasting, "delta", "coverage")
     _decides_once = True
     _needs_its_points = "its steps need its cells"
-    _smaller = "a larger {delta} or a smaller {max_points}"
+    _smaller_with = (("a larger", "delta"), ("a smaller", "max_points"))
     _factored = False
     batch_size = 1
     delta_: Annotated[float, "The diameter of the cells."] = field(init=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import field
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -286,6 +287,9 @@ class COLKClassifier(_COLK, KernelClassifier):
     True
     """
 
+    loss: Annotated[p.ClassLoss, "The risk is that of this loss's distribution."] = field(
+        default="hinge", kw_only=False
+    )
     eta0: p.Eta0 = 0.5
     parsimony: p.Parsimony = 0.1
 
@@ -315,6 +319,12 @@ class COLKRegressor(_COLK, KernelRegressor):
     >>> bool(averse.var() < 0.5 * neutral.var()), bool(averse.mean() > neutral.mean())
     (True, True)
     """
+
+    loss: Annotated[
+        p.NumberLoss,
+        "The risk is that of its distribution; ``squared_error`` is (f - y)^2 / 2, half of the "
+        "paper's.",
+    ] = field(default="squared_error", kw_only=False)
 
 
 register(

@@ -68,11 +68,10 @@ def merge(
             raise TypeError(f"merge takes models of this package, got {type(model).__name__}")
         model._fitted()
         if why := needs_its_points(model):
-            smaller = model._smaller.format(delta="delta", max_points="max_points")
             raise ValueError(
                 f"{type(model).__name__} cannot be merged or compressed: {why}. Learn with "
-                f"{smaller}; functions alone can be: KernelExpansion.merge([model.expansion_, "
-                "...]), model.expansion_.compress(...)"
+                f"{model._smaller()}; functions alone can be: "
+                "KernelExpansion.merge([model.expansion_, ...]), model.expansion_.compress(...)"
             )
         if type(model) is not type(first) or model._columns // model._outputs != (
             first._columns // first._outputs

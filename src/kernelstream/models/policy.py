@@ -18,7 +18,7 @@ from kernelstream.models import _parameters as p
 from kernelstream.models import _validation as check
 from kernelstream.models._base import as_before_on_error
 from kernelstream.models.polk import _POLK
-from kernelstream.parameters import Number
+from kernelstream.parameters import Number, RandomState
 from kernelstream.registry import Method, register
 from kernelstream.rows import count_rows, slice_rows, stack_rows, take_rows
 
@@ -110,6 +110,9 @@ class KernelPolicyEvaluation(_POLK):
         p.Epsilon, "It covers the value function, its average and the tracked function together."
     ] = None
     max_points: p.MaxPoints = 500
+    random_state: Annotated[
+        Any, RandomState(), "For random projections and for the probes of the factor."
+    ] = None
     average: Annotated[
         p.Average, "Rewards are noisy, so this helps much where the policy stays the same."
     ] = False
