@@ -215,7 +215,7 @@ def _constraints(annotation: Any) -> Iterable[Constraint]:
         elif part in (float, int, str):
             yield described.pop(0)
         else:
-            yield Instance(part)
+            yield Instance(get_origin(part) or part)
 
 
 # ---- a parameter ------------------------------------------------------------------------
