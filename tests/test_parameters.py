@@ -168,6 +168,25 @@ def test_a_field_without_a_text_is_refused():
             x: int = 3
 
 
+def test_which_numbers_must_be_said():
+    with pytest.raises(TypeError, match="does not say which of them"):
+
+        class Vague(Parameters):
+            x: Annotated[float | None, "Something."] = 3.0
+
+
+def test_a_subclass_may_have_a_constructor_of_its_own():
+    class Own(Model):
+        """Made in another way."""
+
+        def __init__(self, size="auto"):
+            super().__init__("b", size=size)
+
+    assert list(inspect.signature(Own).parameters) == ["size"]
+    assert clone(Own(2.0)).get_params() == {"size": 2.0}
+    assert Own().kind == "b"
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [

@@ -213,6 +213,8 @@ def _constraints(annotation: Any) -> Iterable[Constraint]:
         elif part is Any:
             yield from described
         elif part in (float, int, str):
+            if not described:
+                raise TypeError(f"{annotation} does not say which of them: Number(), Words(...)")
             yield described.pop(0)
         else:
             yield Instance(get_origin(part) or part)
@@ -303,7 +305,7 @@ class Parameters:
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        written = cls.__dict__.get("__doc__")
+        written, constructor = cls.__dict__.get("__doc__"), cls.__dict__.get("__init__")
         for name in own_annotations(cls):
             given = cls.__dict__.get(name, MISSING)
             if not _is_parameter(name) and not isinstance(given, Field):
@@ -317,9 +319,10 @@ class Parameters:
         }
         found = {each.name: _parameter(cls, each) for each in fields(cls) if each.init}  # type: ignore[arg-type]
         cls._parameters = {name: found[name] for name in _in_order(cls, found)}
-        cls.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [parameter.in_signature for parameter in cls._parameters.values()]
-        )
+        shown = [parameter.in_signature for parameter in cls._parameters.values()]
+        if constructor is not None:  # a subclass that somebody wrote in the usual way
+            shown = list(inspect.signature(constructor).parameters.values())[1:]
+        cls.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
         if written is not None:
             summary, own = docstrings.split(written)
             inherited = {k: v for base in bases for k, v in base._sections.items() if k in _SHARED}
