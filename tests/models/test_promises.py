@@ -671,6 +671,7 @@ def test_a_factor_without_digits_is_refused():
     assert model.residual_ <= HOPELESS_ABOVE
 
 
+@capped
 @pytest.mark.parametrize("estimator_class", REGRESSORS)
 def test_bits_do_not_depend_on_where_arrays_lie(estimator_class):
     """Sums in compiled loops must not change their order with the placement of memory."""
