@@ -11,7 +11,7 @@ PYTEST := -m pytest -n 2 --dist worksteal
 PYTHON ?=
 SUITABLE := import sys, ensurepip, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 
-.PHONY: help test test-latest test-oldest constraints lint bench demo docs clean
+.PHONY: help test test-latest test-oldest constraints lint lists bench demo docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -52,6 +52,11 @@ constraints: $(BIN)/uv  ## renew constraints.txt: the newest versions that pypro
 	printf '%s\n' hatchling editables uv | $(BIN)/uv pip compile --quiet --upgrade --all-extras \
 	    --universal --python-version 3.11 --fork-strategy fewest --annotation-style line \
 	    --custom-compile-command 'make constraints' --output-file constraints.txt pyproject.toml -
+
+lists: $(VENV)/.stamp-test  ## write the lists of methods: README, reference and exported names
+	$(BIN)/python docs/lists.py
+	$(BIN)/ruff format --quiet src
+	$(BIN)/ruff check --quiet --fix src
 
 bench: $(VENV)/.stamp-bench  ## measure against other programs
 	$(BIN)/python -m benchmarks

@@ -87,8 +87,10 @@ def _write_command_line(app):
 def _keep_norms(app, what, name, obj, options, lines):
     """|q| is a norm, not one of reStructuredText's substitutions."""
     for place, line in enumerate(lines):
-        if "``" not in line and ">>>" not in line:
-            lines[place] = line.replace("|", r"\|")
+        if ">>>" not in line:
+            parts = line.split("``")  # every other part is a literal
+            parts[::2] = [part.replace("|", r"\|") for part in parts[::2]]
+            lines[place] = "``".join(parts)
 
 
 def setup(app):

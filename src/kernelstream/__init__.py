@@ -56,12 +56,15 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Estimators when first asked for: scikit-learn takes longer to import than all of this."""
-    if name in __all__:
+    # A method whose file is new is not in the list yet. Modules have names in small letters.
+    if name in __all__ or name[:1].isupper():
         # The pipelines and the networks too, whatever is asked for: load reads their files.
         from kernelstream import feature_stream, models, network, pipeline, preparation
 
         homes = (models, pipeline, preparation, feature_stream, network)
-        return next(getattr(home, name) for home in homes if hasattr(home, name))
+        for home in homes:
+            if hasattr(home, name):
+                return getattr(home, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

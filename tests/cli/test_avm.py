@@ -7,7 +7,7 @@ import re
 import pytest
 
 from kernelstream import KernelExpansion, load
-from kernelstream.cli.methods import METHODS, TO_TRY, estimator_class, method_options
+from kernelstream.cli.methods import METHODS, method_options
 from tests.cli.tools import write_rows
 
 
@@ -51,11 +51,10 @@ def test_advice_names_options_of_the_method(tool, tmp_path, method, advice):
 
 
 def test_every_method_has_what_is_advised():
-    for method, names in TO_TRY.items():
-        for task in ("classification", "regression"):
-            parameters = inspect.signature(estimator_class(method, task)).parameters
-            assert set(names) <= set(parameters)
-    assert set(TO_TRY) == set(METHODS)
+    for name, method in METHODS.items():
+        for kind in method.estimators:
+            assert set(method.try_first) <= set(inspect.signature(kind).parameters)
+        assert method.try_first, name
 
 
 def test_delta_is_shown(tool, learn, tmp_path):
@@ -73,7 +72,7 @@ def test_delta_is_shown(tool, learn, tmp_path):
 def test_what_can_be_done_instead_of_compressing(tool, learn, words):
     learn()
     said = tool(*words, "--out", "small.ks", code=2).err
-    assert said.startswith("kernelstream: m.ks is an AVM")
+    assert said.startswith("kernelstream: m.ks (AVMClassifier) cannot be compressed or merged")
     assert said.count("\n") == 1
     function = load("m.ks").model.expansion_  # as it says
     assert len(function.compress(max_points=3)) == 3

@@ -15,7 +15,7 @@ import pytest
 from kernelstream import CapWarning, POLKClassifier, load, make_multidist, storage
 from kernelstream.cli import quality
 from kernelstream.cli.display import size
-from kernelstream.models._caps import cap_note
+from kernelstream.models._words import cap_note
 from tests.cli.tools import write_rows
 
 LEARN = ("learn", "rows.csv", "--target", "label")

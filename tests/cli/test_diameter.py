@@ -80,7 +80,7 @@ def test_the_first_diameter_is_that_of_auto(stream):
 def test_what_learn_refuses_is_refused(stream):
     for words, problem in (
         (("--task", "ranking"), "--task ranking is not accepted"),
-        (("--kernel", "linear"), "does not depend on the distance alone"),
+        (("--kernel", "linear"), "it takes a kernel that depends on the distance alone"),
         (("--column", "z=text"), "no column 'z'"),
         (("--column", "a=words"), "does not say what a column is"),
         (("--loss", "huber"), "--loss huber is not accepted"),

@@ -182,8 +182,11 @@ MISTAKES = {
     ),
     "budget": (
         ("--out", "z.csv", "--budget", 10**7),
-        "--budget 10000000 is not accepted; use a whole number of at least 1 and at most 1000000",
+        "--budget 10000000 is not accepted; use one of: auto, none, a whole number of at least 1 "
+        "and at most 1000000",
     ),
+    "gamma": (("--out", "z.csv", "--gamma", "scale"), "depends on how the stream is cut"),
+    "components": (("--out", "z.csv", "--n-components", "x"), "use a whole number of at least 1"),
     "censoring": (("--out", "z.csv", "--censoring", "much"), "censoring must be None, 'auto'"),
     "on bad": (("--out", "z.csv", "--on-bad", "quarantine"), "use one of: raise, skip"),
     "nothing to apply": (("--out", "z.csv", "--apply", "none.ks"), "there is no file none.ks"),

@@ -69,10 +69,10 @@ class Factor:
         block_gram = self.kernels(X, X)
         own = np.diag(block_gram).copy()
         order, z = np.empty(q, np.int64), np.full((q, self.n + q), np.nan)
+        a = gram.complement(self.factor, self.n, self.kernels(X, self.points), block_gram)
         accepted = gram.append_block(
-            self.factor, self.diagonal, self.n, self.kernels(X, self.points), block_gram, own,
-            order, z,
-        )  # fmt: skip
+            self.factor, self.diagonal, self.n, a, block_gram, own, np.ones(q, bool), order, z
+        )
         self.points = np.vstack([self.points, X[order[:accepted]]])
         self.note()
         return order, accepted, z, block_gram

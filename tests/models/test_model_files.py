@@ -23,12 +23,11 @@ from kernelstream import (
 from kernelstream.kernels import Gaussian
 from tests.models.tools import (
     CLASSIFIERS,
-    COLK,
     ESTIMATORS,
     FORMS,
-    KOMP,
-    POLK,
     REGRESSORS,
+    drawn,
+    having,
     in_pieces,
     stream,
     waiting,
@@ -85,7 +84,7 @@ def test_labels_and_names_come_back(tmp_path):
 @pytest.mark.parametrize("estimator_class", REGRESSORS)
 def test_a_model_whose_cap_was_lowered_can_be_loaded(estimator_class, tmp_path):
     X, y = stream(estimator_class)
-    many = {"epsilon": 0.0, "gamma": 5.0} if estimator_class in KOMP else {"delta": 0.5}
+    many = having(estimator_class, epsilon=0.0, gamma=5.0, delta=0.5)
     model = estimator_class(**many).partial_fit(X, y).set_params(max_points=5)
     model.save(tmp_path / "model")
     again = load(tmp_path / "model")
@@ -401,32 +400,24 @@ def test_nonsense_expansions_are_refused(head, arrays, tmp_path):
 # Resume equals never having stopped.
 
 
+RESUMED = {
+    "batch_size": [1, 2, 6, 32],
+    "average": [False, True, 50, 0.3],
+    "projection": ["greedy", "random"],
+    "risk": ["variance", "moments", "cvar"],
+    "tracking": ["momentum", "average"],
+    "delta": ["auto", 0.7],
+    "beta": [0.0, 0.05, 5.0],
+    "max_points": [None, 12],
+}
+
+
 @capped
 @given(data=st.data())
 @settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_resume_equals_never_having_stopped(data, tmp_path):
     estimator_class = data.draw(st.sampled_from(ESTIMATORS))
-    if estimator_class in POLK:
-        parameters = {
-            "batch_size": data.draw(st.sampled_from([1, 5, 32])),
-            "average": data.draw(st.sampled_from([False, True, 50])),
-            "projection": data.draw(st.sampled_from(["greedy", "random"])),
-        }
-    elif estimator_class in COLK:
-        parameters = {
-            "batch_size": data.draw(st.sampled_from([2, 6])),
-            "average": data.draw(st.sampled_from([False, True, 50])),
-            "risk": data.draw(st.sampled_from(["variance", "moments", "cvar"])),
-            "tracking": data.draw(st.sampled_from(["momentum", "average"])),
-        }
-    else:
-        parameters = {
-            "delta": data.draw(st.sampled_from(["auto", 0.7])),
-            "average": data.draw(st.sampled_from([False, True, 0.3])),
-            "beta": data.draw(st.sampled_from([0.0, 5.0])),
-        }
-    parameters["max_points"] = data.draw(st.sampled_from([None, 12]))
-    parameters["random_state"] = 0
+    parameters = drawn(data.draw, estimator_class, RESUMED) | {"random_state": 0}
     X, y = stream(estimator_class, n=300)
     if estimator_class in CLASSIFIERS:
         y[150:] += 2 * (np.arange(150) % 3 == 0)  # a third class, and a fourth

@@ -25,18 +25,18 @@ from kernelstream.core.state import STATUS
 from kernelstream.kernels import KERNEL_NAMES
 from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from tests.models.tools import (
-    AVM,
     CLASSIFIERS,
-    COLK,
     ESTIMATORS,
     FORMS,
     KOMP,
-    POLK,
     REGRESSORS,
     at_once,
+    drawn,
+    having,
     in_pieces,
     is_fitted,
     stream,
+    usable,
     waiting,
 )
 
@@ -196,7 +196,7 @@ def test_bad_feature_names_change_nothing():
 @every
 def test_learn_one_refuses_bad_samples(estimator_class):
     X, y = stream(estimator_class)
-    last = {"kernel": "linear"} if estimator_class in KOMP else {"delta": 0.5}
+    last = having(estimator_class, kernel="linear", delta=0.5)
     for parameters in ({}, waiting(estimator_class, 3), last):
         model = estimator_class(**parameters).partial_fit(X, y)
         model.learn_one(X[0], y[0])
@@ -209,54 +209,35 @@ def test_learn_one_refuses_bad_samples(estimator_class):
 # Finite stays finite, or is refused.
 
 magnitudes = st.sampled_from([0.0, 1e-300, 1e-20, 1e-3, 1.0, 30.0, 1e4, 1e20, 1e50, 1e100, 1e150])
-steps = st.sampled_from([1e-3, 0.5, 10.0, 1e6, 1e100])
 
 
-def wild_polk(draw):
-    return {
-        "kernel": draw(st.sampled_from(sorted(KERNEL_NAMES))),
-        "eta0": draw(steps),
-        "alpha": 0.0,
-        "batch_size": draw(st.sampled_from([1, 4])),
-        "average": draw(st.sampled_from([False, True, 5])),
-        "epsilon": draw(st.sampled_from([None, 0.0, 1.0])),
-    }
-
-
-def wild_avm(draw):
-    return {
-        "kernel": draw(st.sampled_from(["rbf", "laplacian", "matern32", "matern52"])),
-        "alpha": draw(st.sampled_from([1e-100, 1e-8, 1e-2, 1.0, 1e3, 1e100])),
-        "delta": draw(st.sampled_from(["auto", 1e-100, 1.0, 1e100, 1e200])),
-        "coverage": draw(st.sampled_from(["hypersphere", "hyperrectangle"])),
-        "beta": draw(st.sampled_from([0.0, 3.0, 1e100])),
-        "average": draw(st.sampled_from([False, True, 0.5])),
-    }
-
-
-def wild_colk(draw):
-    return {
-        **wild_polk(draw),
-        "batch_size": draw(st.sampled_from([2, 4])),
-        "risk": draw(st.sampled_from(["variance", "semivariance", "moments", "cvar"])),
-        "risk_weight": draw(st.sampled_from([0.0, 1e-100, 1.0, 1e100])),
-        "tracking": draw(st.sampled_from(["momentum", "average"])),
-        "clip": draw(st.sampled_from([None, 1e-3, 4.0, 1e100])),
-    }
+WILD = {
+    "kernel": sorted(KERNEL_NAMES),
+    "gamma": ["auto", "scale", 1e-8, 1.0, 1e8],
+    "eta0": [1e-3, 0.5, 10.0, 1e6, 1e100],
+    "alpha": [1e-100, 1e-8, 1e-2, 1.0, 1e3, 1e100],
+    "batch_size": [1, 2, 4],
+    "average": [False, True, 5, 0.5],
+    "epsilon": [None, 0.0, 1.0],
+    "max_points": [1, 5, 40],
+    "delta": ["auto", 1e-100, 1.0, 1e100, 1e200],
+    "coverage": ["hypersphere", "hyperrectangle"],
+    "beta": [0.0, 0.05, 3.0, 1e100],
+    "risk": ["variance", "semivariance", "moments", "cvar"],
+    "risk_weight": [0.0, 1e-100, 1.0, 1e100],
+    "tracking": ["momentum", "average"],
+    "clip": [None, 1e-3, 4.0, 1e100],
+}
 
 
 @st.composite
 def wild_runs(draw):
-    regression = draw(st.booleans())
-    method, wild = draw(st.sampled_from([(POLK, wild_polk), (AVM, wild_avm), (COLK, wild_colk)]))
-    loss = draw(st.sampled_from(REGRESSION_LOSSES if regression else CLASSIFICATION_LOSSES))
-    parameters = {
-        "loss": loss,
-        "gamma": draw(st.sampled_from(["auto", "scale", 1e-8, 1.0, 1e8])),
-        "max_points": draw(st.sampled_from([1, 5, 40])),
-        "random_state": 0,
-        **wild(draw),
-    }
+    estimator_class = draw(st.sampled_from(ESTIMATORS))
+    regression = estimator_class in REGRESSORS
+    losses = {"loss": REGRESSION_LOSSES if regression else CLASSIFICATION_LOSSES}
+    parameters = drawn(draw, estimator_class, {**losses, **WILD}) | {"random_state": 0}
+    if "eta0" in parameters:  # eta0 * alpha must be below 1
+        parameters["alpha"] = 0.0
     random = np.random.default_rng(draw(st.integers(0, 1000)))
     n, features = 40, draw(st.integers(1, 3))
     scales = [draw(magnitudes) for _ in range(features)]
@@ -269,7 +250,7 @@ def wild_runs(draw):
     else:
         y = random.integers(draw(st.sampled_from([1, 2, 4])), size=n)
     weight = draw(st.sampled_from([None, 1e-150, 1e100, 1e150]))
-    return method[regression], parameters, X, y, weight
+    return estimator_class, parameters, X, y, weight
 
 
 @capped
@@ -301,9 +282,9 @@ def test_finite_stays_finite(run, form):
 def assert_within_contract(model):
     p, columns = model.n_features_in_, model._columns
     order, batch = model._state.extent, model.batch_size
-    if type(model) in AVM:
+    if not model._factored:
         capacity = max(17, 2 * order + 1)
-        row, held = p + columns + 4, 201 if model._deciding else 1
+        row, held = p + columns + 4, 201 if getattr(model, "_deciding", False) else batch
     else:
         capacity = 4 * max(16 + batch, order + batch)
         row, held = p + columns + 3 + capacity, batch
@@ -333,34 +314,26 @@ def test_the_contract_notices_a_leak():
         assert_within_contract(leaky)
 
 
+CAPPED = {
+    "max_points": [None, 1, 10, 100],
+    "max_bytes": [None, 3000, 30_000, 100_000],
+    "epsilon": [0.0, 0.05, 0.5],
+    "batch_size": [1, 2, 8, 32],
+    "average": [False, True, 0.3],
+    "tracking": ["momentum", "average"],
+    "delta": ["auto", 0.1, 2.0],
+    "beta": [0.0, 0.05, 10.0],
+}
+
+
 @capped
 @given(data=st.data())
 @settings(max_examples=120)
 def test_memory_is_a_contract(data):
     estimator_class = data.draw(st.sampled_from(ESTIMATORS))
     features = data.draw(st.sampled_from([1, 3, 20]))
-    if estimator_class in KOMP:
-        special = {
-            "epsilon": data.draw(st.sampled_from([0.0, 0.05, 0.5])),
-            "batch_size": data.draw(
-                st.sampled_from([1, 2, 7, 32] if estimator_class in POLK else [2, 8, 32])
-            ),
-            "average": data.draw(st.booleans()),
-        }
-        if estimator_class in COLK:
-            special["tracking"] = data.draw(st.sampled_from(["momentum", "average"]))
-    else:
-        special = {
-            "delta": data.draw(st.sampled_from(["auto", 0.1, 2.0])),
-            "beta": data.draw(st.sampled_from([0.0, 10.0])),
-            "average": data.draw(st.sampled_from([False, True, 0.3])),
-        }
-    model = estimator_class(
-        max_points=data.draw(st.sampled_from([None, 1, 10, 100])),
-        max_bytes=data.draw(st.sampled_from([None, 3000, 30_000, 100_000])),
-        random_state=0,
-        **special,
-    )
+    special = drawn(data.draw, estimator_class, CAPPED)
+    model = estimator_class(random_state=0, **special)
     X, y = stream(estimator_class, n=300, features=features, classes=2)
     if estimator_class in CLASSIFIERS:
         y = y + np.arange(len(y)) // 40 * data.draw(st.sampled_from([0, 1]))  # a new one at times
@@ -381,7 +354,7 @@ def test_memory_is_a_contract(data):
 @capped
 def test_caps_can_be_lowered_on_the_way(estimator_class):
     X, y = stream(estimator_class, n=300)
-    small = {"epsilon": 0.0, "eta0": 0.1} if estimator_class in KOMP else {"delta": 0.1}
+    small = having(estimator_class, epsilon=0.0, eta0=0.1, delta=0.1)
     for n in range(20, 60):  # whatever the spare capacity is
         model = estimator_class(**small).partial_fit(X[:n], y[:n])
         model.set_params(max_points=10).partial_fit(X[n : n + 2], y[n : n + 2])
@@ -497,33 +470,22 @@ CHUNKING = {
     "batches of 32": {"batch_size": 32},
     "average": {"average": True},
     "fading average": {"average": 50},
+    "average of a part": {"average": 0.2},
     "averaged batches": {"average": 50, "batch_size": 5},
     "random projection": {"projection": "random"},
     "cap": {"max_points": 9},
-    "cap on bytes": {"max_bytes": 6000, "batch_size": 5},
-    "sum of kernels": {"kernel": "poly", "degree": 2, "eta0": 0.01},
+    "cap on bytes": {"max_bytes": 6000},
+    "cap on bytes of batches": {"max_bytes": 6000, "batch_size": 5},
+    "polynomial": {"kernel": "poly", "degree": 2, "eta0": 0.01},
+    "laplacian": {"kernel": "laplacian"},
     "schedule": {"learning_rate": "inverse_sqrt", "parsimony": "square"},
-}
-AVM_CHUNKING = {
-    "plain": {},
     "delta given": {"delta": 0.5},
     "rectangles": {"delta": 0.5, "coverage": "hyperrectangle"},
-    "average": {"average": True},
-    "average of a part": {"average": 0.2},
     "exact at times": {"beta": 10.0, "rho": 0.7},
-    "cap": {"max_points": 9},
-    "cap on bytes": {"max_bytes": 3000},
-    "laplacian": {"kernel": "laplacian"},
-}
-COLK_CHUNKING = {
-    "plain": {},
-    "averaged batches of 6": {"batch_size": 6, "risk": "moments", "average": 50},
+    "averaged moments": {"batch_size": 6, "risk": "moments", "average": 50},
     "without gradient tracking": {"tracking": "average", "risk": "cvar", "max_points": 9},
-    "cap on bytes": {"max_bytes": 6000},
 }
-CHUNKED = [(c, name) for c in POLK for name in CHUNKING]
-CHUNKED += [(c, name) for c in COLK for name in COLK_CHUNKING]
-CHUNKED += [(c, name) for c in AVM for name in AVM_CHUNKING]
+CHUNKED = [(c, name) for c in ESTIMATORS for name in CHUNKING if usable(c, CHUNKING[name])]
 
 
 @capped
@@ -532,8 +494,7 @@ CHUNKED += [(c, name) for c in AVM for name in AVM_CHUNKING]
 @pytest.mark.parametrize(("estimator_class", "name"), CHUNKED)
 def test_chunking_does_not_matter(estimator_class, name, features, form):
     X, y = stream(estimator_class, n=403, features=features)
-    tables = ((POLK, CHUNKING), (AVM, AVM_CHUNKING), (COLK, COLK_CHUNKING))
-    parameters = next(table for group, table in tables if estimator_class in group)[name]
+    parameters = CHUNKING[name]
     if "max_bytes" in parameters:
         parameters = {**parameters, "max_bytes": parameters["max_bytes"] * features // 3}
     weight = np.random.default_rng(1).choice([0.0, 0.5, 1.0, 3.0], len(y))
@@ -559,15 +520,16 @@ def test_gamma_scale_is_frozen_by_the_first_call(estimator_class):
     assert model.partial_fit(5.0 * X, y).kernel_.gamma == pytest.approx(1.0 / (3.0 * X[:100].var()))
 
 
-#: What draws random numbers while learning, of POLK and of AVM.
-DRAWING = ({"projection": "random"}, {"beta": 10.0})
+def drawing(estimator_class):
+    """What draws random numbers while learning."""
+    return having(estimator_class, projection="random", beta=10.0)
 
 
 @every
 @pytest.mark.parametrize("random", [False, True])
 def test_same_seed_same_bits(estimator_class, random):
     X, y = stream(estimator_class)
-    parameters = DRAWING[estimator_class in AVM] if random else {}
+    parameters = drawing(estimator_class) if random else {}
 
     def learn(seed):
         return estimator_class(random_state=seed, **parameters).fit(X, y)
@@ -585,7 +547,7 @@ def test_global_random_state_is_neither_used_nor_changed(estimator_class):
         for seed in (0, 1):
             np.random.seed(seed)  # noqa: NPY002
             expected = np.random.get_state()[1].copy()  # noqa: NPY002
-            estimator_class(**DRAWING[estimator_class in AVM]).fit(X, y)
+            estimator_class(**drawing(estimator_class)).fit(X, y)
             weights.append(estimator_class(random_state=0).fit(X, y).dual_coef_)
             _, now, position, *_ = np.random.get_state()  # noqa: NPY002
             assert np.array_equal(now, expected)
@@ -638,7 +600,8 @@ def test_a_matrix_with_duplicates_is_not_tidied_up(estimator_class):
 @pytest.mark.parametrize("batch_size", [1, 7])
 def test_looking_changes_nothing(estimator_class, batch_size, tmp_path):
     X, y = stream(estimator_class)
-    model = estimator_class(average=True, **waiting(estimator_class, batch_size))
+    average = having(estimator_class, average=True)
+    model = estimator_class(**average, **waiting(estimator_class, batch_size))
     model.partial_fit(X[:150], y[:150])
     before = model.fingerprint()
     model.predict(X)
@@ -708,12 +671,14 @@ def test_a_factor_without_digits_is_refused():
     assert model.residual_ <= HOPELESS_ABOVE
 
 
+@capped
 @pytest.mark.parametrize("estimator_class", REGRESSORS)
 def test_bits_do_not_depend_on_where_arrays_lie(estimator_class):
     """Sums in compiled loops must not change their order with the placement of memory."""
-    parameters = {"batch_size": 50, "max_points": 100, "parsimony": 0.001, "eta0": 0.01}
-    if estimator_class in AVM:
-        parameters = {"delta": 3.0, "average": 0.5}
+    parameters = having(
+        estimator_class, batch_size=50, max_points=100, parsimony=0.001, eta0=0.01, delta=3.0,
+        average=0.5,
+    )  # fmt: skip
     rng = np.random.default_rng(0)
     held = []
     for seed in range(12):

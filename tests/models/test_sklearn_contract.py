@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import sys
 import warnings
 
 import joblib
@@ -21,8 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from kernelstream import Loss, POLKClassifier
 from kernelstream.core import kernel
 from kernelstream.kernels import Gaussian, Linear, Matern32
-from kernelstream.models import _base, avm
-from tests.models.tools import AVM, CLASSIFIERS, ESTIMATORS, stream, waiting
+from tests.models.tools import CLASSIFIERS, ESTIMATORS, having, stream, waiting
 
 STOCHASTIC = "weight 2 is one step twice as long, not two steps: the sequence of steps differs"
 EXPECTED_FAILURES = {
@@ -43,8 +43,9 @@ def test_scikit_learn_checks(estimator, check):
 class TestEstimator:
     def test_parameters_survive_clone_and_set_params(self, estimator_class):
         loss = Loss("smooth_hinge" if estimator_class in CLASSIFIERS else "huber", 0.7)
-        kernel = Matern32(0.2) if estimator_class in AVM else Gaussian(0.2) + Linear()
-        model = estimator_class(loss, kernel=kernel, max_points=7)
+        any_kernel = having(estimator_class, kernel="linear")
+        kernel = Gaussian(0.2) + Linear() if any_kernel else Matern32(0.2)
+        model = estimator_class(**having(estimator_class, loss=loss, kernel=kernel, max_points=7))
         assert clone(model).get_params() == model.get_params()
         assert estimator_class().set_params(**model.get_params()).get_params() == model.get_params()
 
@@ -64,7 +65,8 @@ class TestEstimator:
     @pytest.mark.parametrize("average", [False, True])
     def test_pickle_and_joblib_continue_the_stream(self, estimator_class, average, tmp_path):
         X, y = stream(estimator_class)
-        model = estimator_class(random_state=0, average=average, **waiting(estimator_class, 3))
+        averaging = having(estimator_class, average=average)
+        model = estimator_class(random_state=0, **averaging, **waiting(estimator_class, 3))
         model.partial_fit(X[:100], y[:100])
         model.learn_one(X[100], y[100])
         joblib.dump(model, tmp_path / "model")
@@ -139,9 +141,10 @@ class TestEstimator:
 
             return call
 
-        monkeypatch.setattr(_base, "sample_pass", recorded(_base.sample_pass))
-        monkeypatch.setattr(_base, "block_pass", recorded(_base.block_pass))
-        monkeypatch.setattr(avm, "cell_pass", recorded(avm.cell_pass))
+        homes = {sys.modules[base.__module__] for base in estimator_class.__mro__}
+        for home in homes:
+            for name in [name for name in vars(home) if name.endswith("_pass")]:
+                monkeypatch.setattr(home, name, recorded(getattr(home, name)))
         monkeypatch.setattr(kernel, "kernel_rows", recorded(kernel.kernel_rows))
 
         def types_of(change, sample_weight=None):

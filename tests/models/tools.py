@@ -1,38 +1,64 @@
 """Streams and estimators that several tests share."""
 
 import numpy as np
+from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from kernelstream import (
-    AVMClassifier,
-    AVMRegressor,
-    COLKClassifier,
-    COLKRegressor,
-    POLKClassifier,
-    POLKRegressor,
-)
+from kernelstream import registry
+from kernelstream.parameters import parameters_of
 
-POLK = [POLKClassifier, POLKRegressor]
-AVM = [AVMClassifier, AVMRegressor]
-COLK = [COLKClassifier, COLKRegressor]
-KOMP = POLK + COLK
-ESTIMATORS = POLK + AVM + COLK
-CLASSIFIERS = [POLKClassifier, AVMClassifier, COLKClassifier]
-REGRESSORS = [POLKRegressor, AVMRegressor, COLKRegressor]
+METHODS = registry.models()
+ESTIMATORS = [kind for method in METHODS.values() for kind in method.estimators]
+CLASSIFIERS = [method.classifier for method in METHODS.values() if method.classifier]
+REGRESSORS = [method.regressor for method in METHODS.values() if method.regressor]
+POLK, AVM, COLK = (list(METHODS[name].estimators) for name in ("polk", "avm", "colk"))
+KOMP = [kind for kind in ESTIMATORS if kind._factored]
+
+
+def having(estimator_class, **values):
+    """Of these parameters the ones that an estimator has, with values that it accepts."""
+    known = parameters_of(estimator_class)
+    return {
+        name: value
+        for name, value in values.items()
+        if name in known and known[name].accepts(value)
+    }
+
+
+def usable(estimator_class, parameters):
+    """Whether an estimator takes all of these parameters, and all of them together."""
+    if not set(parameters) <= set(parameters_of(estimator_class)):
+        return False
+    try:
+        estimator_class(**parameters)._check_parameters()
+    except ValueError:
+        return False
+    return True
+
+
+def drawn(draw, estimator_class, table):
+    """A value for each parameter of an estimator in a table of values, of those that it accepts."""
+    chosen = {}
+    for name, values in table.items():
+        if accepted := [value for value in values if having(estimator_class, **{name: value})]:
+            chosen[name] = draw(st.sampled_from(accepted))
+    return chosen
 
 
 def waiting(estimator_class, batch_size):
     """Parameters with which some samples of a short stream wait: for their batch, or for delta."""
-    if estimator_class in POLK:
-        return {"batch_size": batch_size}
-    if estimator_class in COLK:
-        return {"batch_size": batch_size + batch_size % 2}
-    return {} if batch_size > 1 else {"delta": 0.8}
+    batch = next(
+        (size for size in (batch_size, batch_size + 1)
+         if usable(estimator_class, {"batch_size": size})), None,
+    )  # fmt: skip
+    if batch is not None:
+        return {"batch_size": batch}
+    return {} if batch_size > 1 else at_once(estimator_class)
 
 
 def at_once(estimator_class):
     """Parameters with which every sample is learned at once."""
-    return {} if estimator_class in KOMP else {"delta": 0.8}
+    return having(estimator_class, delta=0.8)
 
 
 def stream(estimator_class, n=200, features=3, classes=2, seed=0):

@@ -374,7 +374,7 @@ def test_by_name():
     [
         ({"checkpoint_every": 0}, "checkpoint_every must be"),
         ({"timeout": 0.0}, "timeout must be"),
-        ({"on_timeout": "ignore"}, "'restart' or 'dead'"),
+        ({"on_timeout": "ignore"}, "'restart', 'dead'"),
         ({"restarts": -1}, "restarts must be"),
     ],
 )

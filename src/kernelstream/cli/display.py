@@ -96,18 +96,6 @@ class Display:
         return Group(table, Text("Ctrl-C finishes the batch and stops", style="dim"))
 
 
-def delta_of(model: Any) -> str:
-    """The diameter of a model's cells; nothing where there are none, or none yet.
-
-    >>> from kernelstream import AVMClassifier
-    >>> delta_of(AVMClassifier(delta=0.5).fit([[0.0], [1.0]], [0, 1]))
-    '0.5'
-    """
-    if not hasattr(model, "delta_"):
-        return ""
-    return f"{model.delta_:.3g}{' (auto)' if model.delta == 'auto' else ''}"
-
-
 def rounded(number: float) -> str:
     """A number with four digits, large ones whole.
 

@@ -25,7 +25,7 @@ class UserError(Exception):
 
 
 def not_accepted(
-    option: str, given: object, words: Sequence[str], other: Sequence[str] = ()
+    option: str, given: object, words: Sequence[str], other: Sequence[str] = (), needed: str = ""
 ) -> UserError:
     """The refusal of a value: what was given, what is accepted, and the word probably meant.
 
@@ -39,6 +39,8 @@ def not_accepted(
         Words that are accepted.
     other : sequence of str
         What else is, described: "a number above 0".
+    needed : str
+        What all accepted values have.
 
     Examples
     --------
@@ -52,7 +54,8 @@ def not_accepted(
     near = nearest(str(given), words, likeness=0.6)
     if near is not None:
         cure = f"did you mean {near}? {cure.capitalize()}"
-    return UserError(f"{option} {given} is not accepted", cure)
+    reason = f": it takes {needed}" if needed else ""
+    return UserError(f"{option} {given} is not accepted{reason}", cure)
 
 
 def checked(option: str, given: _Given, words: Sequence[str]) -> _Given:

@@ -28,7 +28,7 @@ from kernelstream.cli import options
 from kernelstream.cli.data import plain, write_table
 from kernelstream.cli.display import size, sparkline
 from kernelstream.cli.errors import UserError, check_outputs
-from kernelstream.cli.methods import GAMMA, check_value, option, value_of
+from kernelstream.cli.methods import check_value, option, parameter_options, value_of
 from kernelstream.cli.options import ROWS, RUN
 from kernelstream.cli.rows import OnBad, open_rows
 from kernelstream.cli.running import (
@@ -70,79 +70,6 @@ def features(
             rich_help_panel=RUN,
         ),
     ],
-    n_components: Annotated[
-        Optional[int],
-        typer.Option(min=1, help="Features for each row \\[10].", rich_help_panel=_FEATURES),
-    ] = None,
-    budget: Annotated[
-        Optional[int],
-        typer.Option(
-            min=1, help="Stored samples at most \\[5 for each feature].", rich_help_panel=_FEATURES
-        ),
-    ] = None,
-    kernel: Annotated[
-        Optional[str],
-        typer.Option(
-            help="rbf, laplacian, matern32, matern52, poly, linear \\[rbf].",
-            rich_help_panel=_FEATURES,
-        ),
-    ] = None,
-    gamma: Annotated[
-        Optional[float],
-        typer.Option(help=f"Of the kernel \\[{GAMMA}].", rich_help_panel=_FEATURES),
-    ] = None,
-    degree: Annotated[
-        Optional[int], typer.Option(help="Of poly \\[3].", rich_help_panel=_FEATURES)
-    ] = None,
-    coef0: Annotated[
-        Optional[float], typer.Option(help="Of poly \\[1].", rich_help_panel=_FEATURES)
-    ] = None,
-    alpha: Annotated[
-        Optional[float], typer.Option(help="Regularisation \\[0.001].", rich_help_panel=_FEATURES)
-    ] = None,
-    solver: Annotated[
-        Optional[str],
-        typer.Option(
-            help="parametric, or nonparametric for a stream that does not change "
-            "\\[parametric with the tracking steps, else nonparametric].",
-            rich_help_panel=_FEATURES,
-        ),
-    ] = None,
-    step_size: Annotated[
-        Optional[str],
-        typer.Option(
-            help="tracking follows a stream that changes; inverse, inverse_square \\[tracking].",
-            rich_help_panel=_FEATURES,
-        ),
-    ] = None,
-    censoring: Annotated[
-        Optional[str],
-        typer.Option(
-            help="Rows that fit well are not learned from: auto, a threshold of the fit error, "
-            "rate:0.8 for a share, or none \\[none].",
-            rich_help_panel=_FEATURES,
-        ),
-    ] = None,
-    removal: Annotated[
-        Optional[str],
-        typer.Option(
-            help="What goes beyond the budget: greedy, exact, recency or fifo \\[greedy].",
-            rich_help_panel=_FEATURES,
-        ),
-    ] = None,
-    forgetting: Annotated[
-        Optional[float],
-        typer.Option(
-            help="Of recency: below 1, old samples go first \\[1].", rich_help_panel=_FEATURES
-        ),
-    ] = None,
-    basis: Annotated[
-        Optional[str],
-        typer.Option(
-            help="printed or orthonormal \\[printed with the tracking steps, else orthonormal].",
-            rich_help_panel=_FEATURES,
-        ),
-    ] = None,
     align: Annotated[
         bool,
         typer.Option(
@@ -150,9 +77,6 @@ def features(
             rich_help_panel=_FEATURES,
         ),
     ] = True,
-    random_state: Annotated[
-        Optional[int], typer.Option(help="Seed \\[0].", rich_help_panel=_FEATURES)
-    ] = None,
     apply: Annotated[
         Optional[Path],
         typer.Option(
@@ -187,6 +111,7 @@ def features(
     batch_rows: options.BatchRows = 8192,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
+    **parameters: Any,
 ) -> None:
     """Learn features from a stream and write them, row by row, in memory that never grows.
 
@@ -201,13 +126,7 @@ def features(
     inputs = [name for name in (file, apply) if name is not None]
     place = None if out == "-" else Path(out)
     check_outputs({"--out": place, "--save": save, "--report": report}, *inputs)
-    given: dict[str, Any] = {
-        "n_components": n_components, "budget": budget, "kernel": kernel, "gamma": gamma,
-        "degree": degree, "coef0": coef0, "alpha": alpha, "solver": solver,
-        "step_size": step_size, "censoring": censoring, "removal": removal,
-        "forgetting": forgetting, "basis": basis, "random_state": random_state,
-    }  # fmt: skip
-    given = {name: value for name, value in given.items() if value is not None}
+    given = {name: text for name, text in parameters.items() if text is not None}
     preparing = {"warm_up": warm_up, "buckets": buckets, "standardise": standardise}
     if apply is not None:
         usual = {"warm_up": 1000, "buckets": 256, "standardise": True}
@@ -234,7 +153,7 @@ def features(
     stop = Stop()
     with stop.listening(), contextlib.closing(open_rows(file, on_bad, **reading)) as source:
         check_given(column or [], source, file)
-        run = _Run.begin(file, source, saved, target, {**given, "align": align}, preparing)
+        run = _Run.begin(file, source, saved, target, given, align, preparing)
         with (
             console.status("compiling, once per machine ...")
             if not quiet
@@ -290,7 +209,7 @@ class _Run:
     @classmethod
     def begin(
         cls, file: str, source: Source, saved: StreamFeatures | None, target: str | None,
-        given: dict[str, Any], preparing: dict[str, Any],
+        given: dict[str, str], align: bool, preparing: dict[str, Any],
     ) -> Self:  # fmt: skip
         """The run after a look at the first rows."""
         first = next(source, None)
@@ -311,9 +230,9 @@ class _Run:
             ).start(first)
         except ValueError as error:
             raise UserError(f"{file}: {error}", "name another --target or fewer --drop") from None
-        settings = {**_DEFAULTS, **{name: _value(value) for name, value in given.items()}}
+        settings = {**_DEFAULTS, **{name: value_of(text) for name, text in given.items()}}
         settings.setdefault("gamma", preparation.suggested_gamma)
-        extractor = OnlineKernelFeatures(**settings)
+        extractor = OnlineKernelFeatures(**settings, align=align)
         try:
             extractor._check_parameters()
         except (ValueError, TypeError) as error:
@@ -419,10 +338,6 @@ class _Run:
             "wall_seconds": time.perf_counter() - self._started,
             "stopped_by": None if stop.signal is None else signal.Signals(stop.signal).name,
         }
-
-
-def _value(value: Any) -> Any:
-    return value_of(value) if isinstance(value, str) else value
 
 
 def _cut(rows: tuple[Any, ...], first: int, end: int) -> tuple[Any, ...]:
@@ -567,3 +482,8 @@ def _write_report(path: Path, run: _Run, summary: dict[str, Any]) -> None:
         sample=run.sample,
         notes=_notes(run),
     )
+
+
+options.add_method_options(
+    features, parameter_options(OnlineKernelFeatures, _DEFAULTS, without=("align",)), _FEATURES
+)

@@ -18,22 +18,22 @@ from rich.table import Table
 
 from kernelstream._version import __version__
 from kernelstream.cli import options, quality
-from kernelstream.cli.display import Display, delta_of, size
+from kernelstream.cli.display import Display, size
 from kernelstream.cli.errors import UserError, check_outputs, checked
 from kernelstream.cli.methods import METHODS, method_options, option
 from kernelstream.cli.options import ROWS, RUN
 from kernelstream.cli.running import (
-    RISK_SENSITIVE,
     Plan,
     Run,
     Stop,
     checkpoint_file,
+    neutral_method,
     quality_notes,
 )
 from kernelstream.cli.terminal import Console, print_json
 from kernelstream.errors import CapWarning
-from kernelstream.models._caps import cap_note
 from kernelstream.models._files import stored_bytes
+from kernelstream.models._words import cap_note
 from kernelstream.pipeline import TASKS
 from kernelstream.storage import replace_file
 
@@ -162,7 +162,7 @@ def learn(
         header=header,
         n_features=n_features,
         like=None if like is None else str(like),
-        against_neutral=True if method in RISK_SENSITIVE and report is not None else None,
+        against_neutral=True if report is not None and neutral_method(method) else None,
     )
     if plan.on_bad == "quarantine" and quarantine is None:
         raise UserError("--on-bad quarantine needs a file for the rows", "add --quarantine FILE")
@@ -273,7 +273,7 @@ def _summary(outcome: _Outcome) -> dict[str, Any]:
         "task": run.model.task,
         "points": getattr(estimator, "model_order_", 0),
         "bytes": stored_bytes(model) if hasattr(model, "_state") else 0,
-        **({"delta": getattr(model, "delta_", None)} if model.has_cells else {}),
+        **model._facts(),
         "unlabelled": run.model.unlabelled_,
         "bad_rows": run.source.bad.count,
         "notes": _notes(run),
@@ -306,8 +306,10 @@ def _print_summary(
         rate = f"{1e6 / max(each, 1e-9):,.0f} per second, reading not included"
         table.add_row("speed", f"{each:.2f} us per sample   [dim]{rate}[/]")
     table.add_row("points", f"{summary['points']:,}   [dim]{size(summary['bytes'])}[/]")
-    if delta := delta_of(run.model.model):
-        table.add_row("delta", delta)
+    words = run.model.model._facts_in_words()
+    for name in run.model.model._facts():
+        if name in words:
+            table.add_row(name, words[name])
     for note in _notes(run):
         table.add_row("note", f"[yellow]{escape(note)}[/]")
     if out is not None:
@@ -382,9 +384,8 @@ def _write_report(path: Path, outcome: _Outcome, summary: dict[str, Any]) -> Non
         "task": run.model.task,
         "method": run.plan.method,
         "parameters": ", ".join(f"{k}={v}" for k, v in parameters.items()) or "defaults",
-        "risk": _risk_in_words(run.model.model),
         "kernel": repr(getattr(run.model.model, "kernel_", "")),
-        "delta": delta_of(run.model.model),
+        **run.model.model._facts_in_words(),
         "samples": f"{summary['samples']:,}",
         "wall time": f"{outcome.seconds:.1f} s",
         "version": __version__,
@@ -406,22 +407,14 @@ def _write_report(path: Path, outcome: _Outcome, summary: dict[str, Any]) -> Non
     )
 
 
-def _risk_in_words(model: Any) -> str:
-    """The risk that the model learned with, given or by default; nothing for a neutral one."""
-    if not hasattr(model, "risk_weight"):
-        return ""
-    own = {"moments": "order", "cvar": "level"}.get(model.risk)
-    number = f", {own} {getattr(model, own)}" if own else ""
-    return f"{model.risk}, weight {model.risk_weight}{number}"
-
-
 def _losses(run: Run) -> dict[str, Any]:
     """Loss distributions to show, the model's first."""
     if run.score.losses is None:
         return {}
     losses = {run.plan.method: run.score.losses}
     if run.neutral is not None and run.neutral.score.losses is not None:
-        losses["the same without risk (polk)"] = run.neutral.score.losses
+        name = f"the same without risk ({neutral_method(run.plan.method)})"
+        losses[name] = run.neutral.score.losses
     return losses
 
 

@@ -11,14 +11,15 @@ from rich.markup import escape
 from rich.table import Table
 
 from kernelstream import models
-from kernelstream.cli.display import delta_of, rounded, size
+from kernelstream.cli.display import rounded, size
 from kernelstream.cli.errors import UserError, check_outputs
-from kernelstream.cli.methods import NOT_OPTIONS
+from kernelstream.cli.methods import NOT_OPTIONS, option
 from kernelstream.cli.options import AsJson
 from kernelstream.cli.predict import ModelFile, load_stream_model
 from kernelstream.cli.terminal import Console, print_json, say
 from kernelstream.evaluation.prequential import DEFAULT_METRICS
 from kernelstream.models._files import stored_bytes
+from kernelstream.models.merging import needs_its_points
 from kernelstream.pipeline import StreamModel
 
 Out = Annotated[Path, typer.Option(help="Where to write the resulting model.")]
@@ -54,7 +55,8 @@ def inspect(
         "points": estimator.model_order_,
         "bytes": stored_bytes(estimator),
         "error_spent": estimator.error_spent_,
-        **_forced(estimator),
+        **estimator._facts(),
+        **estimator._forced_facts(),
         "parameters": {name: value for name, value in estimator.get_params().items()
                        if _plain(value) and name not in NOT_OPTIONS},
     }  # fmt: skip
@@ -85,7 +87,7 @@ def _in_words(facts: dict[str, Any], estimator: Any) -> dict[str, str]:
     words = {
         "bytes": size(float(facts["bytes"])),
         "error_spent": rounded(facts["error_spent"]),
-        "delta": delta_of(estimator),
+        **estimator._facts_in_words(),
     }
     texts = {}
     for name, value in facts.items():
@@ -100,13 +102,6 @@ def _in_words(facts: dict[str, Any], estimator: Any) -> dict[str, str]:
         if text:
             texts[name.replace("_", " ")] = text
     return texts
-
-
-def _forced(estimator: Any) -> dict[str, Any]:
-    """What a cap forced; AVM has cells and removes no points."""
-    if estimator.has_cells:
-        return {"delta": estimator.delta_, "samples_outside_cells": estimator.n_forced_}
-    return {"forced_removals": estimator.n_forced_}
 
 
 def influential_points(estimator: Any, names: Any, most: int) -> list[dict[str, Any]]:
@@ -143,11 +138,11 @@ def load_taught(path: Path) -> StreamModel:
 def _load_free_points(path: Path) -> StreamModel:
     """A model whose points can be replaced by others."""
     learned = load_taught(path)
-    if learned.model.has_cells:
+    if why := needs_its_points(learned.model):
         raise UserError(
-            f"{path} is an AVM, whose steps need its cells: it cannot be compressed or merged",
-            "learn with a larger --delta or a smaller --max-points; in Python the function alone "
-            "can be, with f = load(FILE).model.expansion_: f.compress(max_points=N), "
+            f"{path} ({type(learned.model).__name__}) cannot be compressed or merged: {why}",
+            f"learn with {learned.model._smaller(option)}; in Python the function alone can be, "
+            "with f = load(FILE).model.expansion_: f.compress(max_points=N), "
             "KernelExpansion.merge([f, ...])",
         )
     return learned

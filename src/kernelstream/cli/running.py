@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import os
 import signal
 import threading
@@ -20,11 +19,11 @@ from sklearn.base import clone, is_classifier
 from kernelstream import storage
 from kernelstream.cli import quality
 from kernelstream.cli.errors import UserError
-from kernelstream.cli.methods import TO_TRY, estimator_class, make_estimator, option
+from kernelstream.cli.methods import METHODS, estimator_class, make_estimator, option
 from kernelstream.cli.predict import load_stream_model
 from kernelstream.errors import DivergenceError
 from kernelstream.evaluation import Prequential
-from kernelstream.models import POLKClassifier, POLKRegressor
+from kernelstream.parameters import parameters_of
 from kernelstream.pipeline import StreamModel, guess_task
 from kernelstream.preparation import KINDS, Preparation
 from kernelstream.streams import StreamError, open_stream
@@ -41,9 +40,6 @@ FEWEST_ROWS, FAR, VERY_FAR = 20, 5.0, 10.0
 _ROWS_BETWEEN_LOOKS = 1024
 
 _KIND = "Checkpoint"
-
-#: Methods beside which a risk-neutral model learns when there is to be a report.
-RISK_SENSITIVE = ("colk",)
 
 
 class Plan(NamedTuple):
@@ -173,7 +169,7 @@ class Run:
         score = _score(plan, model)
         neutral = None
         if plan.against_neutral:
-            other = stream_model(risk_neutral(estimator))
+            other = stream_model(risk_neutral(plan.method, estimator))
             neutral = Scored(other, _score(plan, other))
         run = cls(plan, source, model, score, neutral)
         run.notes = mostly_numbers(batch, source.schema)
@@ -312,10 +308,16 @@ def _score(plan: Plan, model: StreamModel) -> Prequential:
     )  # fmt: skip
 
 
-def risk_neutral(estimator: Any) -> Any:
-    """POLK with the settings that it shares with a risk-sensitive estimator."""
-    kind = POLKClassifier if is_classifier(estimator) else POLKRegressor
-    known = inspect.signature(kind).parameters
+def neutral_method(method: str) -> str:
+    """The method that learns beside one that is sensitive to risk; nothing beside others."""
+    return METHODS[method].without_risk if method in METHODS else ""
+
+
+def risk_neutral(method: str, estimator: Any) -> Any:
+    """The same without risk, with the settings that the two share."""
+    task = "classification" if is_classifier(estimator) else "regression"
+    kind = estimator_class(neutral_method(method), task)
+    known = parameters_of(kind)
     return kind(**{name: v for name, v in estimator.get_params().items() if name in known})
 
 
@@ -407,7 +409,7 @@ def quality_notes(run: Run) -> list[str]:
     if not len(run.score.trace):
         return []
     metric, values = run.score.trace.metrics[0], run.score.trace.summary()
-    to_try = ", ".join(option(name) for name in TO_TRY[run.plan.method])
+    to_try = ", ".join(option(name) for name in METHODS[run.plan.method].try_first)
     worse = []
     # Until the units of a target are known the mean is all that is predicted.
     if run.model.task == "classification" or run.score.samples > run.plan.warm_up:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from numbers import Real
-from typing import Any, Self
+from dataclasses import field
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from kernelstream.core import coverage as core
 from kernelstream.core.kernel import Rows
@@ -15,6 +15,7 @@ from kernelstream.core.passes import FULL
 from kernelstream.core.state import SMALLEST_CAPACITY, State, allocate, resize
 from kernelstream.core.threads import one_thread
 from kernelstream.kernels import Kernel
+from kernelstream.parameters import Number, Parameters
 from kernelstream.rows import as_finite_rows, count_rows, plain_matrix, slice_rows
 
 SHAPES = {"hypersphere": core.HYPERSPHERE, "hyperrectangle": core.HYPERRECTANGLE}
@@ -26,7 +27,7 @@ FIRST_SAMPLES = 200
 SMALLEST_SHARE = 0.25
 
 
-class Coverage:
+class Coverage(Parameters):
     """Cells that cover the data, each around a core point, of a size given by delta.
 
     A sample outside all cells becomes the core point of a new one: the order of the rows has a
@@ -35,21 +36,6 @@ class Coverage:
 
     AVM builds its coverage on the fly. Given one of these it begins with these cells, and adds
     others for samples outside all of them.
-
-    Parameters
-    ----------
-    shape : {"hypersphere", "hyperrectangle"}, default="hypersphere"
-        Balls of diameter delta: a sample belongs to the nearest core point if closer than
-        delta / 2. Or boxes: it belongs to the first core point with
-        |x - c|_inf < delta / sqrt(p), where p counts the features. Their sides are
-        2 delta / sqrt(p), their diagonal is 2 delta.
-    delta : float or "auto", default="auto"
-        The size of the cells. ``auto``: see :func:`suggested_delta`.
-
-    Attributes
-    ----------
-    core_points_ : (M, p) array
-    delta_ : float
 
     Examples
     --------
@@ -61,14 +47,29 @@ class Coverage:
            [1.]])
     """
 
-    def __init__(self, shape: str = "hypersphere", delta: float | str = "auto") -> None:
-        if shape not in SHAPES:
-            raise ValueError(f"shape must be one of {', '.join(SHAPES)}; got {shape!r}")
-        number = isinstance(delta, Real) and not isinstance(delta, bool)
-        if delta != "auto" and not (number and 0.0 < float(delta) < math.inf):
-            raise ValueError(f"delta must be 'auto' or a finite number > 0, got {delta!r}")
-        self.shape = shape
-        self.delta = delta
+    shape: Annotated[
+        Literal["hypersphere", "hyperrectangle"],
+        """Balls of diameter delta: a sample belongs to the nearest core point if closer than
+        delta / 2.""",
+        """Or boxes: it belongs to the first core point with abs(x - c) < delta / sqrt(p) for every
+        feature, where p counts the features. Their sides are 2 delta / sqrt(p), their diagonal is
+        2 delta.""",
+    ] = field(default="hypersphere", kw_only=False)
+    delta: Annotated[
+        float | Literal["auto"],
+        Number(above=0.0),
+        "The size of the cells.",
+        """``auto``: mean less standard deviation of the distances of the first 200 samples, but at
+        least a quarter of the mean.""",
+    ] = field(default="auto", kw_only=False)
+
+    core_points_: Annotated[
+        NDArray[np.float64], "(M, p): the points in the middle of the cells."
+    ] = field(init=False)
+    delta_: Annotated[float, "The size of the cells."] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._check_values()
 
     def __repr__(self) -> str:
         made = f"Coverage({self.shape!r}, {self.delta!r})"

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, issparse, vstack
-from sklearn.utils import _safe_indexing, check_array
+from sklearn.utils import check_array
 
 from kernelstream.evaluation.baselines import Baselines
 from kernelstream.evaluation.labels import Labels
@@ -455,7 +455,7 @@ def _check_whole(name: str, value: Any, least: int) -> None:
 def _rows(X: Any, first: int, end: int) -> Any:
     if isinstance(X, np.ndarray) or issparse(X):
         return X[first:end]
-    return _safe_indexing(X, slice(first, end))
+    return X.iloc[first:end] if hasattr(X, "iloc") else X[first:end]
 
 
 def _prefixed(name: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

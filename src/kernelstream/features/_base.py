@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from dataclasses import field
+from numbers import Real
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from kernelstream import storage
 from kernelstream.core import feature_budget, feature_state
 from kernelstream.core import features as core
 from kernelstream.core.kernel import Rows
+from kernelstream.docstrings import documented
 from kernelstream.expansion import KernelExpansion, expand
-from kernelstream.kernels import KERNEL_NAMES, Kernel, first_gamma, make_kernel
+from kernelstream.kernels import Kernel, first_gamma, make_kernel
+from kernelstream.models import _parameters as p
 from kernelstream.models._base import KernelEstimator
+from kernelstream.parameters import Instance, Nothing, Number, Whole
 from kernelstream.rows import plain_matrix, slice_rows
 
 #: Steps that do not fall with n.
@@ -41,52 +44,24 @@ _REMOVALS = {
     "fifo": feature_budget.FIFO,
 }
 
-PARAMETERS = """
-    n_components : int, default={components}
-        Directions of the subspace, and features (r in the paper).
-    budget : int, "auto" or None, default={budget!r}
-        Stored samples at most (B in the paper), at least n_components; 1.5 to 5 times as many are
-        enough, and ``auto`` is 5 times. None stores every sample that is not censored: memory and
-        time for a sample then grow with the stream.
-    kernel : str or Kernel, default="rbf"
-        ``rbf`` (or ``gaussian``), ``laplacian``, ``matern32``, ``matern52``, ``poly`` (or
-        ``polynomial``), ``linear``, or any :class:`~kernelstream.kernels.Kernel`.
-    gamma : float, "auto" or "scale", default="auto"
-        Of a kernel given by name; the paper writes 1 / gamma. ``auto`` is 1 / features; ``scale``
-        is 1 / (features * variance) of the first call's samples, then frozen.
-    degree, coef0 : int and float, default=3 and 1.0
-        Of the polynomial kernel.
-    alpha : float, default=1e-3
-        Regularisation (lambda in the paper).
-    solver : {{"auto", "parametric", "nonparametric"}}, default="auto"
-        The gradient in the subspace, (16), or in its coefficients, (19). Parametric steps are
-        cheaper; on a budget they lose a part of the subspace with every discarded sample, and on a
-        stream that does not change learning can make the features worse. ``auto`` is nonparametric
-        with a budget; parametric without one, and with the tracking steps.
-    step_size : {{"inverse", "inverse_square", "tracking", "tracking_square"}}, default="inverse"
-        mu for sample n: c / n, c / n^2, 1 / |q| or 1 / |q|^2, with c = r^2 / 5 (parametric) or
-        r^3 (nonparametric). Steps of the nonparametric solver, except c / n^2, are divided by the
-        norm of the stored samples' kernel matrix: without a budget c / n is then the paper's
-        1 / n^2. No step is longer than the one beyond which an update overshoots its own sample.
-        The last two keep following a stream that changes.
-    censoring : None, "auto", float or "rate:x", default=None
-        Samples with a smaller fit error than this do not change the subspace: never, the mean of
-        the last 100 errors, a number, or what censors the part x of them (``("rate", x)`` says the
-        same). With a budget, nothing is censored before it is used up.
-    removal : {{"greedy", "exact", "recency", "fifo"}}, default="greedy"
-        Which sample is discarded: the one with the shortest row of the factor (25), the one whose
-        removal changes the subspace least (24), the shortest after ``forgetting`` (26), or the
-        oldest. For kernels with k(x, x) = 1 the first two are the same.
-    forgetting : float, default=1.0
-        With ``removal="recency"``: by how much the rows of stored samples fade each time one is
-        discarded (beta in the paper). 1 is ``greedy``, small values approach ``fifo``.
-    basis : {{"auto", "orthonormal", "printed"}}, default="auto"
-        Whether the factor is made orthonormal in the RKHS after every update, or left as the
-        paper's recursion gives it. Same subspace at that moment, other steps from there on: see
-        Notes. ``auto`` is ``printed`` for the tracking steps, else ``orthonormal``.
-"""
+Components = Annotated[
+    int, Whole(1, 10_000), "Directions of the subspace, and features (r in the paper)."
+]
+Budget = Annotated[
+    int | Literal["auto"] | None,
+    Whole(1, 1_000_000),
+    """Stored samples at most (B in the paper), at least n_components; ``auto`` is 5 times as
+    many.""",
+    """1.5 to 5 times as many are enough. None stores every sample that is
+    not censored: memory and time for a sample then grow with the stream.""",
+]
 
-NOTES = """
+
+class FeatureLearner(KernelEstimator):
+    """A subspace learned from a stream: what the transformer and the joint learners share.
+
+    Notes
+    -----
     The subspace is spanned by the columns of Phi_S A, S the stored samples. A sample's
     coefficients are q = (A'KA + alpha I)^-1 A'k(S, x) (11b), its fit error the squared distance
     |phi(x) - Phi_S A q|^2 in the RKHS, and its features z = (A'KA)^(1/2) q, so that z.z'
@@ -108,28 +83,67 @@ NOTES = """
     .. [1] F. Sheikholeslami, D. Berberidis, G. B. Giannakis, "Large-scale kernel-based feature
        extraction via low-rank subspace tracking on a budget", IEEE Transactions on Signal
        Processing 66 (2018).
-"""
+    """
 
+    n_components: Components = field(default=10, kw_only=False)
+    budget: Budget = "auto"
+    kernel: p.Kernel = "rbf"
+    gamma: Annotated[p.Gamma, "The paper writes 1 / gamma."] = "auto"
+    degree: p.Degree = 3
+    coef0: p.Coef0 = 1.0
+    alpha: Annotated[
+        float, Number(least=0.0, most=1e100), "Regularisation (lambda in the paper)."
+    ] = 1e-3
+    solver: Annotated[
+        Literal["auto", "parametric", "nonparametric"],
+        """``parametric``: the gradient in the subspace, (16); ``nonparametric``: in its
+        coefficients, (19), for a stream that does not change. ``auto`` is parametric with the
+        tracking steps and without a budget, else nonparametric.""",
+        """Parametric steps are cheaper; on a budget they lose a part of the subspace with every
+        discarded sample, and on a stream that does not change learning can make the features
+        worse.""",
+    ] = "auto"
+    step_size: Annotated[
+        Literal["inverse", "inverse_square", "tracking", "tracking_square"],
+        """mu for sample n: c / n, c / n^2, 1 / |q| or 1 / |q|^2, with c = r^2 / 5 (parametric) or
+        r^3 (nonparametric). The last two keep following a stream that changes.""",
+        """Steps of the nonparametric solver, except c / n^2, are divided by the norm of the stored
+        samples' kernel matrix: without a budget c / n is then the paper's 1 / n^2. No step is
+        longer than the one beyond which an update overshoots its own sample.""",
+    ] = "inverse"
+    censoring: Annotated[
+        Any,
+        Number(least=0.0),
+        Instance(str, tuple, list, words="'auto' or 'rate:x'", kind='"auto", "rate:x"'),
+        Nothing(),
+        """Samples with a smaller fit error than this do not change the subspace: a number;
+        ``auto``, the mean of the last 100 errors; ``rate:x``, what censors the part x of them; or
+        None.""",
+        """``("rate", x)`` says the same as ``"rate:x"``. With a budget, nothing is censored before
+        it is used up.""",
+    ] = None
+    removal: Annotated[
+        Literal["greedy", "exact", "recency", "fifo"],
+        """Which sample is discarded: the one with the shortest row of the factor (25), the one
+        whose removal changes the subspace least (24), the shortest after ``forgetting`` (26), or
+        the oldest.""",
+        "For kernels with k(x, x) = 1 the first two are the same.",
+    ] = "greedy"
+    forgetting: Annotated[
+        float,
+        Number(above=0.0, most=1.0),
+        """With ``removal="recency"``: by how much the rows of stored samples fade each time one is
+        discarded (beta in the paper).""",
+        "1 is ``greedy``, small values approach ``fifo``.",
+    ] = 1.0
+    basis: Annotated[
+        Literal["auto", "orthonormal", "printed"],
+        """Whether the factor is made orthonormal in the RKHS after every update, or left as the
+        paper's recursion gives it (``printed``). ``auto`` is ``printed`` for the tracking steps,
+        else ``orthonormal``.""",
+        "Same subspace at that moment, other steps from there on: see Notes.",
+    ] = "auto"
 
-class FeatureLearner(KernelEstimator):
-    """A subspace learned from a stream: what the transformer and the joint learners share."""
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, 10_000, closed="both")],
-        "budget": [Interval(Integral, 1, 1_000_000, closed="both"), StrOptions({"auto"}), None],
-        "kernel": [StrOptions(set(KERNEL_NAMES)), Kernel],
-        "gamma": [StrOptions({"auto", "scale"}), Interval(Real, 0.0, None, closed="neither")],
-        "degree": [Interval(Integral, 1, 64, closed="both")],
-        "coef0": [Interval(Real, 0.0, None, closed="left")],
-        "alpha": [Interval(Real, 0.0, 1e100, closed="both")],
-        "solver": [StrOptions({"auto", *_SOLVERS})],
-        "step_size": [StrOptions(set(_STEPS))],
-        "censoring": [Interval(Real, 0.0, None, closed="left"), str, tuple, list, None],
-        "removal": [StrOptions(set(_REMOVALS))],
-        "forgetting": [Interval(Real, 0.0, 1.0, closed="right")],
-        "basis": [StrOptions({"auto", "orthonormal", "printed"})],
-        "random_state": ["random_state"],
-    }
     _multiplies = True
     _lasting: ClassVar[tuple[str, ...]] = (
         "n_components", "budget", "kernel", "gamma", "degree", "coef0", "solver", "basis",
@@ -139,7 +153,8 @@ class FeatureLearner(KernelEstimator):
     average = False
     align = False
 
-    _state: Any
+    _unlisted: ClassVar[tuple[str, ...]] = ("n_waiting_",)
+    _state: Any = field(init=False)
 
     # ---- what the base class asks for -------------------------------------------------
 
@@ -316,6 +331,14 @@ class FeatureLearner(KernelEstimator):
             raise ValueError("the basis contradicts the factor")
 
     # ---- what was learned -------------------------------------------------------------
+
+    nbytes_ = documented(
+        KernelEstimator.nbytes_,
+        """Bytes held: 8 (c (p + r + 4 + c) + r (4 r + C) + 2000) plus a record, where the capacity
+        c is at most max(16, 2 B + 2) and at most budget + 1, and C counts the outputs of a joint
+        learner. The parametric solver without a budget needs no kernel matrix: then without the
+        last c.""",
+    )
 
     def _fitted(self) -> Any:
         return super()._fitted()

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from collections.abc import Iterator, Sequence
+from dataclasses import field
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from kernelstream import storage
 from kernelstream._version import __version__
 from kernelstream.core.kernel import Rows
 from kernelstream.kernels import (
-    KERNEL_NAMES,
     Kernel,
     first_gamma,
     kernel_from_config,
     kernel_matrix,
     make_kernel,
 )
+from kernelstream.models import _parameters as p
 from kernelstream.models import _validation as check
 from kernelstream.models._base import as_before_on_error, random_numbers
 from kernelstream.models._files import Saved, _plain, _unplain, feature_names
+from kernelstream.parameters import Instance, Number, Parameters, RandomState, Whole, Words
 from kernelstream.rows import count_rows, plain_matrix, rows_matrix, slice_rows
 
 #: Kernel values computed at once where the whole matrix is not kept.
@@ -34,7 +34,7 @@ _BLOCK_VALUES = 4_000_000
 
 
 class KernelFeatures(
-    Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator  # type: ignore[misc]
+    Parameters, Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator  # type: ignore[misc]
 ):  # fmt: skip
     """Features whose inner products approximate a kernel, learned from all samples at once.
 
@@ -42,48 +42,6 @@ class KernelFeatures(
     dimensions that fits all of them best in the sense of regularised least squares. The result
     is close to kernel PCA without centering. For streams and for more samples than a kernel
     matrix can hold there is :class:`~kernelstream.features.OnlineKernelFeatures`.
-
-    Parameters
-    ----------
-    n_components : int, default=10
-        Dimensions of the subspace (r in the paper): features per sample.
-    kernel : str or Kernel, default="rbf"
-        A name that the other estimators take, too, or any
-        :class:`~kernelstream.kernels.Kernel`.
-    gamma : float, "auto" or "scale", default="auto"
-        Of a kernel given by name: 1 / features, or 1 / (features * variance of the samples).
-    degree, coef0 : int and float, default=3 and 1.0
-        Of the polynomial kernel.
-    alpha : float, default=1e-3
-        Regularisation (lambda in the paper), from 1e-100 to 1e100.
-    max_iter : int, default=50
-        Most iterations, each an update of the coefficients (7) and of the factor (9).
-    tol : float, default=1e-6
-        Stop when an iteration lowers the objective by less than this share of it.
-    init : "random" or (n_samples, n_components) array, default="random"
-        The factor to begin with: normal random numbers, or given.
-    cache_size : float, default=500
-        Megabytes for the kernel matrix. Where it does not fit, its values are computed anew in
-        every iteration, in blocks: slower, but of any number of samples.
-    random_state : int, RandomState or None, default=None
-        For ``init="random"``.
-
-    Attributes
-    ----------
-    dictionary_ : (n_samples, p) array
-        The samples: the subspace is spanned by their images.
-    factor_ : (n_samples, n_components) array
-        How (A in the paper).
-    objective_ : (2 n,) array
-        The objective (3) after each update. It never increases (Proposition 1).
-    n_iter_ : int
-        Iterations made.
-    nbytes_ : int
-        Bytes held.
-    kernel_ : Kernel
-        The kernel with all its numbers.
-    n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
 
     Notes
     -----
@@ -111,46 +69,54 @@ class KernelFeatures(
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "kernel": [StrOptions(set(KERNEL_NAMES)), Kernel],
-        "gamma": [StrOptions({"auto", "scale"}), Interval(Real, 0.0, None, closed="neither")],
-        "degree": [Interval(Integral, 1, 64, closed="both")],
-        "coef0": [Interval(Real, 0.0, None, closed="left")],
-        "alpha": [Interval(Real, 1e-100, 1e100, closed="both")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0.0, None, closed="left")],
-        "init": [StrOptions({"random"}), "array-like"],
-        "cache_size": [Interval(Real, 0.0, None, closed="left")],
-        "random_state": ["random_state"],
-    }
+    n_components: Annotated[
+        int, Whole(1), "Dimensions of the subspace (r in the paper): features per sample."
+    ] = field(default=10, kw_only=False)
+    kernel: p.Kernel = "rbf"
+    gamma: p.Gamma = "auto"
+    degree: p.Degree = 3
+    coef0: p.Coef0 = 1.0
+    alpha: Annotated[
+        float, Number(least=1e-100, most=1e100), "Regularisation (lambda in the paper)."
+    ] = 1e-3
+    max_iter: Annotated[
+        int,
+        Whole(1),
+        "Most iterations, each an update of the coefficients (7) and of the factor (9).",
+    ] = 50
+    tol: Annotated[
+        float,
+        Number(least=0.0),
+        "Stop when an iteration lowers the objective by less than this share of it.",
+    ] = 1e-6
+    init: Annotated[
+        Any,
+        Words("random"),
+        Instance(Sequence, np.ndarray, words="an array", kind="(n_samples, n_components) array"),
+        "The factor to begin with: normal random numbers, or given.",
+    ] = "random"
+    cache_size: Annotated[
+        float,
+        Number(least=0.0),
+        "Megabytes for the kernel matrix.",
+        """Where it does not fit, its values are computed again in every iteration, in blocks:
+        slower, but of any number of samples.""",
+    ] = 500
+    random_state: Annotated[Any, RandomState(), 'For ``init="random"``.'] = None
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        kernel: str | Kernel = "rbf",
-        gamma: float | str = "auto",
-        degree: int = 3,
-        coef0: float = 1.0,
-        alpha: float = 1e-3,
-        max_iter: int = 50,
-        tol: float = 1e-6,
-        init: Any = "random",
-        cache_size: float = 500,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.alpha = alpha
-        self.max_iter = max_iter
-        self.tol = tol
-        self.init = init
-        self.cache_size = cache_size
-        self.random_state = random_state
+    dictionary_: Annotated[
+        NDArray[np.float64],
+        "(n_samples, p): the samples: the subspace is spanned by their images.",
+    ] = field(init=False)
+    factor_: Annotated[NDArray[np.float64], "(n_samples, n_components): how (A in the paper)."] = (
+        field(init=False)
+    )
+    objective_: Annotated[
+        NDArray[np.float64],
+        "(2 n,): the objective (3) after each update. It never increases (Proposition 1).",
+    ] = field(init=False)
+    n_iter_: Annotated[int, "Iterations made."] = field(init=False)
+    kernel_: Annotated[Kernel, "The kernel with all its numbers."] = field(init=False)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -161,7 +127,7 @@ class KernelFeatures(
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the subspace; ``y`` is not used."""
-        self._validate_params()
+        self._check_values()
         rows = check.check_rows(self, X, new=True)
         kernel = make_kernel(self.kernel, first_gamma(self.gamma, rows), self.degree, self.coef0)
         check.check_kernel_range(kernel, rows)
@@ -321,7 +287,7 @@ class KernelFeatures(
         header, arrays = document.header, document.arrays
         parameters = header["parameters"]
         model = cls(**{name: _unplain(value) for name, value in parameters.items()})
-        model._validate_params()
+        model._check_values()
         model.kernel_ = kernel_from_config(header["kernel"])
         dictionary, factor = arrays["dictionary"], arrays["factor"]
         objective = arrays["objective"]

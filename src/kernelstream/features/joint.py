@@ -2,63 +2,52 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from dataclasses import field
+from typing import Annotated, Any
 
-from sklearn.utils._param_validation import Interval, StrOptions
-
-from kernelstream.features._base import NOTES, PARAMETERS, FeatureLearner
-from kernelstream.kernels import Kernel
-from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, Loss, make_loss
+from kernelstream.docstrings import documented
+from kernelstream.features._base import Budget, Components, FeatureLearner
+from kernelstream.losses import make_loss
+from kernelstream.models import _parameters as p
 from kernelstream.models._classifier import KernelClassifier
 from kernelstream.models._regressor import KernelRegressor
+from kernelstream.parameters import Number, Words
+from kernelstream.registry import Method, register
 from kernelstream.schedules import STEP_NAMES, StepSize
 
-_LEARNER_PARAMETERS = """
-    weight_alpha : float, default={weight_alpha}
-        Regularisation of the linear learner (its lambda). Must satisfy eta0 * weight_alpha < 1.
-    learning_rate : {{"constant", "inverse_time", "inverse_sqrt"}}, default={learning_rate!r}
-        Steps of the linear learner: eta0, eta0 / (1 + weight_alpha eta0 t), which is Pegasos' 1 /
-        (lambda t) after a start, or eta0 / sqrt(1 + t).
-    eta0 : float, default={eta0}
-        The (first) step.
-    n_epochs : int, default=5
-        Passes over the data in ``fit``; ``partial_fit`` always makes one.
-    shuffle : bool, default=True
-        Whether ``fit`` visits the samples in a random order; ``partial_fit`` never does.
-    random_state : int, RandomState or None, default=None
-        For the order in ``fit``.
-"""
-
-_ATTRIBUTES = """
-    dictionary_, factor_, rank_, fit_errors_, censoring_rate_, n_seen_, n_updates_, nbytes_
-        As of :class:`OnlineKernelFeatures`.
-    dual_coef_ : (outputs, B) array
-        The learned function as an expansion on the stored samples; also ``expansion_``.
-    error_spent_ : float
-        Sum over all updates of what the function lost when the subspace moved, in the RKHS.
-"""
-
-_JOINT_NOTES = """
-    The learned function is an element of the subspace, f(x) = <g, P phi(x)> = w.z. Each sample is
-    foretold, the linear learner makes its step in g, then the subspace moves and g is projected on
-    the new one: no basis is involved, so nothing that was learned is thrown off, and
-    ``error_spent_`` says what the projections cost.
-"""
+_WeightAlpha = Annotated[
+    float,
+    Number(least=0.0),
+    "Regularisation of the linear learner (its lambda).",
+    "Must satisfy eta0 * weight_alpha < 1.",
+]
+_LearningRate = Annotated[
+    str,
+    Words(*STEP_NAMES),
+    """Steps of the linear learner: eta0, eta0 / (1 + weight_alpha eta0 t), which is Pegasos' 1 /
+    (lambda t) after a start, or eta0 / sqrt(1 + t).""",
+]
+_Eta0 = Annotated[float, Number(above=0.0), "The (first) step of the linear learner."]
 
 
 class _Joint(FeatureLearner):
-    """The parameters of the linear learner."""
+    """The parameters of the linear learner.
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **FeatureLearner._parameter_constraints,
-        "loss": [],
-        "weight_alpha": [Interval(Real, 0.0, None, closed="left")],
-        "learning_rate": [StrOptions(set(STEP_NAMES))],
-        "eta0": [Interval(Real, 0.0, None, closed="neither")],
-        "n_epochs": [Interval(Integral, 1, None, closed="left")],
-        "shuffle": ["boolean"],
-    }
+    Notes
+    -----
+    The learned function is an element of the subspace, f(x) = <g, P phi(x)> = w.z. Each sample is
+    predicted, the linear learner makes its step in g, then the subspace moves and g is projected on
+    the new one: no basis is involved, so nothing that was learned is thrown off, and
+    ``error_spent_`` says what the projections cost. How the subspace is
+    learned: see the notes of :class:`OnlineKernelFeatures`, which follow [1]_.
+    """
+
+    n_components: Components = field(default=20, kw_only=False)
+    budget: Budget = 60
+    weight_alpha: _WeightAlpha = 1e-4
+    learning_rate: _LearningRate = "inverse_time"
+    eta0: _Eta0 = 1.0
+
     _lasting = (*FeatureLearner._lasting, "loss")
 
     def _check_combination(self) -> None:
@@ -78,6 +67,15 @@ class _Joint(FeatureLearner):
             step.code, float(step.eta0), float(step.decay),
         )  # fmt: skip
 
+    dual_coef_ = documented(
+        FeatureLearner.dual_coef_,
+        "(outputs, B): the learned function as an expansion on the stored samples.",
+    )
+    error_spent_ = documented(
+        FeatureLearner.error_spent_,
+        "Sum over all updates of what the function lost when the subspace moved, in the RKHS.",
+    )
+
     def _overflow_cure(self) -> str:
         return (
             f"the step size eta0={self.eta0} is too large for this kernel and these targets. "
@@ -86,32 +84,12 @@ class _Joint(FeatureLearner):
 
 
 class OnlineKernelFeatureClassifier(_Joint, KernelClassifier):
-    __doc__ = f"""Classification with kernel features and a linear learner, learned together.
-
-    Parameters
-    ----------
-    {PARAMETERS.strip().format(components=20, budget=60)}
-    loss : str or Loss, default="hinge"
-        Of the linear learner: ``hinge`` (Pegasos), ``log_loss`` (gives probabilities),
-        ``squared_hinge``, ``smooth_hinge`` or ``margin_log_loss``.
-    {_LEARNER_PARAMETERS.strip().format(weight_alpha=1e-4, learning_rate="inverse_time", eta0=1.0)}
-
-    Attributes
-    ----------
-    classes_ : array
-        The labels seen so far, sorted.
-    {_ATTRIBUTES.strip()}
+    """Classification with kernel features and a linear learner, learned together.
 
     See Also
     --------
     OnlineKernelFeatureRegressor : the same for numbers.
     OnlineKernelFeatures : the features alone.
-
-    Notes
-    -----
-    {_JOINT_NOTES.strip()}
-
-    {NOTES.strip()}
 
     Examples
     --------
@@ -127,83 +105,16 @@ class OnlineKernelFeatureClassifier(_Joint, KernelClassifier):
     30
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_Joint._parameter_constraints,
-        "loss": [StrOptions(set(CLASSIFICATION_LOSSES)), Loss],
-    }
-
-    def __init__(
-        self,
-        n_components: int = 20,
-        *,
-        budget: int | str | None = 60,
-        kernel: str | Kernel = "rbf",
-        gamma: float | str = "auto",
-        degree: int = 3,
-        coef0: float = 1.0,
-        alpha: float = 1e-3,
-        solver: str = "auto",
-        step_size: str = "inverse",
-        censoring: Any = None,
-        removal: str = "greedy",
-        forgetting: float = 1.0,
-        basis: str = "auto",
-        loss: str | Loss = "hinge",
-        weight_alpha: float = 1e-4,
-        learning_rate: str = "inverse_time",
-        eta0: float = 1.0,
-        n_epochs: int = 5,
-        shuffle: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.budget = budget
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.alpha = alpha
-        self.solver = solver
-        self.step_size = step_size
-        self.censoring = censoring
-        self.removal = removal
-        self.forgetting = forgetting
-        self.basis = basis
-        self.loss = loss
-        self.weight_alpha = weight_alpha
-        self.learning_rate = learning_rate
-        self.eta0 = eta0
-        self.n_epochs = n_epochs
-        self.shuffle = shuffle
-        self.random_state = random_state
+    loss: Annotated[p.ClassLoss, "``hinge`` is Pegasos' step."] = "hinge"
 
 
 class OnlineKernelFeatureRegressor(_Joint, KernelRegressor):
-    __doc__ = f"""Regression with kernel features and a linear learner, learned together.
-
-    Parameters
-    ----------
-    {PARAMETERS.strip().format(components=20, budget=60)}
-    loss : str or Loss, default="squared_error"
-        Of the linear learner: ``squared_error`` (LMS), ``absolute_error``,
-        ``epsilon_insensitive``, ``huber`` or ``quantile``. Standardise the target. No step is
-        longer than 1 / |z|^2, beyond which it would overshoot the sample.
-    {_LEARNER_PARAMETERS.strip().format(weight_alpha=1e-6, learning_rate="constant", eta0=0.3)}
-
-    Attributes
-    ----------
-    {_ATTRIBUTES.strip()}
+    """Regression with kernel features and a linear learner, learned together.
 
     See Also
     --------
     OnlineKernelFeatureClassifier : the same for classes.
     OnlineKernelFeatures : the features alone.
-
-    Notes
-    -----
-    {_JOINT_NOTES.strip()}
-
-    {NOTES.strip()}
 
     Examples
     --------
@@ -217,52 +128,26 @@ class OnlineKernelFeatureRegressor(_Joint, KernelRegressor):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_Joint._parameter_constraints,
-        "loss": [StrOptions(set(REGRESSION_LOSSES)), Loss],
-    }
+    loss: Annotated[
+        p.NumberLoss,
+        """``squared_error`` is LMS. No step is longer than 1 / |z|^2, beyond which it would
+        overshoot the sample.""",
+    ] = "squared_error"
+    weight_alpha: _WeightAlpha = 1e-6
+    learning_rate: _LearningRate = "constant"
+    eta0: _Eta0 = 0.3
 
-    def __init__(
-        self,
-        n_components: int = 20,
-        *,
-        budget: int | str | None = 60,
-        kernel: str | Kernel = "rbf",
-        gamma: float | str = "auto",
-        degree: int = 3,
-        coef0: float = 1.0,
-        alpha: float = 1e-3,
-        solver: str = "auto",
-        step_size: str = "inverse",
-        censoring: Any = None,
-        removal: str = "greedy",
-        forgetting: float = 1.0,
-        basis: str = "auto",
-        loss: str | Loss = "squared_error",
-        weight_alpha: float = 1e-6,
-        learning_rate: str = "constant",
-        eta0: float = 0.3,
-        n_epochs: int = 5,
-        shuffle: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.budget = budget
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.alpha = alpha
-        self.solver = solver
-        self.step_size = step_size
-        self.censoring = censoring
-        self.removal = removal
-        self.forgetting = forgetting
-        self.basis = basis
-        self.loss = loss
-        self.weight_alpha = weight_alpha
-        self.learning_rate = learning_rate
-        self.eta0 = eta0
-        self.n_epochs = n_epochs
-        self.shuffle = shuffle
-        self.random_state = random_state
+
+register(
+    Method(
+        name="ok-feb",
+        title="OK-FEB",
+        description="a few features per sample whose products approximate the kernel, learned from "
+        "the stream on a budget; alone or with a linear learner",
+        paper="Sheikholeslami et al., IEEE TSP 2018",
+        classifier=OnlineKernelFeatureClassifier,
+        regressor=OnlineKernelFeatureRegressor,
+        names=("features.OnlineKernelFeatures", "features.KernelFeatures"),
+        command="kernelstream features",
+    )
+)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from kernelstream.core.kernel import Rows
-from kernelstream.features._base import NOTES, PARAMETERS, FeatureLearner
-from kernelstream.kernels import Kernel
+from kernelstream.features._base import FeatureLearner
+from kernelstream.models import _parameters as p
 from kernelstream.models import _validation as check
 from kernelstream.models._base import as_before_on_error
 from kernelstream.rows import count_rows
@@ -21,50 +21,15 @@ class OnlineKernelFeatures(
     TransformerMixin,  # type: ignore[misc]
     FeatureLearner,
 ):
-    __doc__ = f"""Nonlinear features of a stream, in r dimensions and, on a budget, bounded memory.
+    """Nonlinear features of a stream, in r dimensions and, on a budget, bounded memory.
 
     Inner products of the features approximate the kernel: a linear learner behind them is a
     kernel machine. An incremental kernel PCA without centring.
-
-    Parameters
-    ----------
-    {PARAMETERS.strip().format(components=10, budget="auto")}
-    align : bool, default=False
-        When the subspace moves, features of old and new samples live in different bases. True turns
-        the basis after every update so that it moves least (orthogonal Procrustes against the
-        basis before), for a linear learner behind the features that has learned with older ones.
-        Costs a singular value decomposition of r x r per update.
-    random_state : None
-        Nothing is random here; accepted as everywhere.
-
-    Attributes
-    ----------
-    dictionary_ : (B, p) array
-        The stored samples, oldest first; ``dictionary_numbers_`` says which they were.
-    factor_ : (B, r) array
-        The factor A.
-    rank_ : int
-        Directions in use.
-    fit_errors_, fit_error_numbers_ : (m,) arrays
-        The last fit errors, up to 1000, and the numbers of their samples.
-    censoring_rate_ : float
-        The part of the samples that did not change the subspace.
-    n_seen_, n_updates_, n_forced_ : int
-        Samples consumed, samples that changed the subspace, samples discarded.
-    nbytes_ : int
-        Bytes held: 8 (c (p + r + 4 + c) + r (4 r + C) + 2000) plus a record, where the capacity c
-        is at most max(16, 2 B + 2) and at most budget + 1, and C counts the outputs of a joint
-        learner. The parametric solver without a budget needs no kernel matrix: then without the
-        last c.
 
     See Also
     --------
     KernelFeatures : the same for data that fits in memory.
     OnlineKernelFeatureClassifier, OnlineKernelFeatureRegressor : features and a linear learner.
-
-    Notes
-    -----
-    {NOTES.strip()}
 
     Examples
     --------
@@ -84,46 +49,19 @@ class OnlineKernelFeatures(
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **FeatureLearner._parameter_constraints,
-        "align": ["boolean"],
-    }
-    _lasting = (*FeatureLearner._lasting, "align")
+    align: Annotated[
+        bool,
+        "Turn the basis after every update so that it moves least.",
+        """When the subspace moves, features of old and new samples live in different bases. True
+        turns the new one (orthogonal Procrustes against the basis before), for a linear learner
+        behind the features that has learned with older ones. Costs a singular value decomposition
+        of r x r per update.""",
+    ] = False
+    random_state: Annotated[p.Seed, "Nothing is random here; accepted as everywhere."] = None
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        budget: int | str | None = "auto",
-        kernel: str | Kernel = "rbf",
-        gamma: float | str = "auto",
-        degree: int = 3,
-        coef0: float = 1.0,
-        alpha: float = 1e-3,
-        solver: str = "auto",
-        step_size: str = "inverse",
-        censoring: Any = None,
-        removal: str = "greedy",
-        forgetting: float = 1.0,
-        basis: str = "auto",
-        align: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.budget = budget
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.alpha = alpha
-        self.solver = solver
-        self.step_size = step_size
-        self.censoring = censoring
-        self.removal = removal
-        self.forgetting = forgetting
-        self.basis = basis
-        self.align = align
-        self.random_state = random_state
+    _lasting = (*FeatureLearner._lasting, "align")
+    # There is no function beside the subspace.
+    _unlisted = ("dual_coef_", "error_spent_", "expansion_", "n_waiting_")
 
     @property
     def _outputs(self) -> int:

@@ -1,5 +1,15 @@
-"""Estimators: one method, one file."""
+"""Estimators: one method, one file.
 
+Every file in this folder is imported, so that a new file is a new method. ``make lists`` writes the
+names below, for type checkers and editors.
+"""
+
+import importlib
+import pkgutil
+from types import ModuleType
+from typing import Any
+
+from kernelstream.models._base import KernelEstimator
 from kernelstream.models._files import load
 from kernelstream.models.avm import AVMClassifier, AVMRegressor
 from kernelstream.models.colk import COLKClassifier, COLKRegressor
@@ -20,3 +30,20 @@ __all__ = [
     "load",
     "merge",
 ]
+
+
+def estimators_in(module: ModuleType) -> dict[str, type[Any]]:
+    """The public estimators that a module defines, by name."""
+    return {
+        name: kind
+        for name, kind in vars(module).items()
+        if isinstance(kind, type)
+        and issubclass(kind, KernelEstimator)
+        and kind.__module__ == module.__name__
+        and not name.startswith("_")
+    }
+
+
+for _file in pkgutil.iter_modules(__path__, f"{__name__}."):
+    if not _file.name.rpartition(".")[2].startswith("_"):
+        globals().update(estimators_in(importlib.import_module(_file.name)))

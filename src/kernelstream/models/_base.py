@@ -12,8 +12,9 @@ import secrets
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import field
 from operator import attrgetter, is_
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +39,11 @@ from kernelstream.core.threads import one_thread
 from kernelstream.errors import DivergenceError
 from kernelstream.expansion import KernelExpansion, expand
 from kernelstream.kernels import Kernel
+from kernelstream.models import _parameters as p
 from kernelstream.models import _validation as check
 from kernelstream.models._files import SavedModel
+from kernelstream.models._words import InWords
+from kernelstream.parameters import Parameters
 from kernelstream.rows import (
     copy_rows,
     dense_rows,
@@ -55,20 +59,30 @@ _FIT_BLOCK = 4096
 _NONE = np.empty((0, 1))
 
 
-class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
+class KernelEstimator(Parameters, InWords, SavedModel, BaseEstimator):  # type: ignore[misc]
     """Base of all estimators that learn a kernel expansion from a stream."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+    random_state: p.Seed = None
+
+    kernel_: Annotated[Kernel, "The kernel with all its numbers."] = field(init=False)
+    n_features_in_: Annotated[int, "Features of a sample."] = field(init=False)
+    feature_names_in_: Annotated[
+        NDArray[np.object_], "(p,): their names, where the first samples had names."
+    ] = field(init=False)
+
     _lasting: ClassVar[tuple[str, ...]] = ("loss", "kernel", "gamma")  # cannot change on the way
     _factored: ClassVar[bool] = True  # whether the state needs a factor of its Gram matrix
-    has_cells: ClassVar[bool] = False  # whether samples count for the core point of their cell
+    _decides_once: ClassVar[bool] = False  # whether the first epoch alone decides a parameter
     _multiplies: ClassVar[bool] = False  # whether steps of one sample have products for BLAS
-    slack = 0  # points beyond the cap that may wait to be projected together
+    slack: ClassVar[int] = 0  # points beyond the cap that may wait to be projected together
     _waits: ClassVar[bool] = True  # whether samples may wait to be learned from together
-    _state: State  # absent until something was learned
-    _plan: tuple[int, NDArray[Any]] | None = None  # see _run
-    _call: Any = None  # what learn_one calls, see _prepare_call
-    _pending: tuple[Rows, NDArray[np.float64], NDArray[np.float64]] | None = None
+    _state: State = field(init=False)  # absent until something was learned
+    # See _run; what learn_one calls, see _prepare_call.
+    _plan: tuple[int, NDArray[Any]] | None = field(init=False, default=None)
+    _call: Any = field(init=False, default=None)
+    _pending: tuple[Rows, NDArray[np.float64], NDArray[np.float64]] | None = field(
+        init=False, default=None
+    )
 
     # ---- what a method supplies -------------------------------------------------------
 
@@ -149,15 +163,12 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
 
     def _check_parameters(self, anew: bool = False) -> None:
         """Refuse unusable parameters; cheap when nothing changed since the last call."""
-        names = self._parameter_constraints
+        names = self._parameters
         given = attrgetter(*names)(self)
         checked = None if anew else getattr(self, "_checked", None)
         if checked is not None and all(map(is_, given, checked)):
             return
-        self._validate_params()
-        for name, value in zip(names, given, strict=True):
-            if isinstance(value, int) and abs(value) > sys.float_info.max:
-                raise ValueError(f"{name} is a number of {value.bit_length()} bits: too large")
+        self._check_values()
         self._check_combination()
         if hasattr(self, "_state") and not anew:
             for name in self._lasting:
@@ -381,7 +392,7 @@ class KernelEstimator(SavedModel, BaseEstimator):  # type: ignore[misc]
     def _shrink(self, limit: int) -> None:
         """Give up what a cap no longer allows: it was lowered, or new outputs need room."""
         most = self._most(limit)
-        if self._state.factored_order > most or self._state.order > most + self.slack:
+        if self._state.order > most + self.slack:
             self._catch_up(limit)
             with one_thread():
                 self._drop_points(most)
@@ -552,6 +563,6 @@ def learn_epochs(model: Any, rows: Rows, targets: NDArray[np.float64], weights: 
             chosen = order[first : first + _FIT_BLOCK]
             part = None if weights is None else weights[chosen]
             model._learn(take_rows(rows, chosen), targets[chosen], part)
-        if model.has_cells:  # samples decide their size, not their repetitions
+        if model._decides_once:  # samples decide, not their repetitions
             model.flush()
     model.flush()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any, Self
+from dataclasses import field
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 
 from kernelstream.core.kernel import Rows
 from kernelstream.losses import make_loss
+from kernelstream.models import _parameters as p
 from kernelstream.models import _validation as check
 from kernelstream.models._base import KernelEstimator, as_before_on_error, learn_epochs
 from kernelstream.rows import count_rows, slice_rows
@@ -20,6 +22,12 @@ from kernelstream.rows import count_rows, slice_rows
 
 class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
     """Classes as outputs: one for two classes, one per class for more."""
+
+    loss: p.ClassLoss = field(default="hinge", kw_only=False)
+    n_epochs: p.Epochs = 5
+    shuffle: p.Shuffle = True
+
+    classes_: Annotated[NDArray[Any], "The labels seen so far, sorted."] = field(init=False)
 
     @property
     def _outputs(self) -> int:

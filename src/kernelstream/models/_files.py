@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelstream import storage
+from kernelstream import registry, storage
 from kernelstream._version import __version__
 from kernelstream.compression import komp
 from kernelstream.compression.coverage import Coverage
@@ -166,6 +166,13 @@ class SavedModel(Saved):
         return model  # type: ignore[no-any-return]
 
 
+def _kind(name: str) -> type[Saved] | None:
+    """The class of a file's name; where none here has it, other packages are asked."""
+    if name not in _KINDS:
+        registry.methods()
+    return _KINDS.get(name)
+
+
 def stored_bytes(model: Any) -> int:
     """The size of a model: bytes of all that its file holds of points, weights and factor.
 
@@ -197,7 +204,7 @@ def embed(model: Any, prefix: str) -> tuple[dict[str, Any], dict[str, NDArray[An
 
 def rebuild(note: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], prefix: str) -> Any:
     """The estimator that :func:`embed` was given; errors as of a file of its own."""
-    kind = _KINDS.get(note["kind"])
+    kind = _kind(note["kind"])
     if kind is None or not issubclass(kind, SavedModel):
         raise ValueError(f"unknown estimator {note['kind']!r:.80}")
     if note["fitted"]:
@@ -231,7 +238,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     True
     """
     document = storage.read(path)
-    kind: Any = {**_KINDS, "KernelExpansion": KernelExpansion}.get(document.kind)
+    kind: Any = KernelExpansion if document.kind == "KernelExpansion" else _kind(document.kind)
     if kind is None:
         raise storage.ModelFileError(f"{os.fspath(path)} holds an unknown {document.kind!r:.80}")
     with storage.believing(path, document):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.base import RegressorMixin
 from kernelstream.core.kernel import Rows
 from kernelstream.limits import LARGEST_ENTRY
 from kernelstream.losses import make_loss
+from kernelstream.models import _parameters as p
 from kernelstream.models import _validation as check
 from kernelstream.models._base import KernelEstimator, as_before_on_error, learn_epochs
 from kernelstream.rows import count_rows
@@ -18,6 +20,10 @@ from kernelstream.rows import count_rows
 
 class KernelRegressor(RegressorMixin, KernelEstimator):  # type: ignore[misc]
     """A number as output."""
+
+    loss: p.NumberLoss = field(default="squared_error", kw_only=False)
+    n_epochs: p.Epochs = 5
+    shuffle: p.Shuffle = True
 
     def _check_combination(self) -> None:
         super()._check_combination()

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from dataclasses import field
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from kernelstream.compression.coverage import (
     FIRST_SAMPLES,
@@ -23,127 +22,48 @@ from kernelstream.core.avm import cell_pass
 from kernelstream.core.kernel import Rows
 from kernelstream.core.settings import make_settings
 from kernelstream.core.state import SMALLEST_CAPACITY, resize, state_bytes
+from kernelstream.docstrings import documented
 from kernelstream.errors import CapWarning, callers_level
-from kernelstream.kernels import KERNEL_NAMES, Kernel, first_gamma, make_kernel
-from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, Loss, make_loss
+from kernelstream.kernels import Kernel, first_gamma, make_kernel
+from kernelstream.losses import make_loss
+from kernelstream.models import _parameters as p
 from kernelstream.models._base import KernelEstimator, as_before_on_error, sample_bytes
-from kernelstream.models._caps import cap_note
 from kernelstream.models._classifier import KernelClassifier
 from kernelstream.models._regressor import KernelRegressor
+from kernelstream.models._words import CAP_COSTS, cap_note, count_of
+from kernelstream.parameters import Number
+from kernelstream.registry import Method, register
 from kernelstream.rows import slice_rows, take_rows
 
-_PARAMETERS = """
-    kernel : str or Kernel, default="rbf"
-        ``rbf`` (or ``gaussian``), ``laplacian``, ``matern32``, ``matern52``, or such a
-        :class:`~kernelstream.kernels.Kernel`. It must be isotropic with k(x, x) = 1: only then
-        are points that lie close to one another close in the RKHS.
-    gamma : float, "auto" or "scale", default="auto"
-        Of a kernel given by name. ``auto`` is 1 / features, right for standardised data;
-        ``scale`` is 1 / (features * variance) of the first call's samples, then frozen.
-    alpha : float, default={alpha}
-        Regularisation (lambda in the paper). Smaller for longer streams. The steps are
-        1 / (alpha t): the first 1 / alpha samples move the function a lot, and with a squared
-        error and a small alpha the first predictions can be many deviations off (``huber``
-        recovers sooner).
-    delta : float or "auto", default="auto"
-        The diameter of the cells; larger: fewer points. ``auto`` takes the mean less the standard
-        deviation of the pairwise distances of the first 200 samples (fewer where half of
-        ``max_bytes`` does not hold them). {before}
-    coverage : {{"hypersphere", "hyperrectangle"}} or Coverage, default="hypersphere"
-        The shape of the cells. A fitted :class:`~kernelstream.Coverage` brings its cells along,
-        with its own shape and delta (``delta`` here is then not used).
-    beta, rho : float, default=0 and 1
-        With probability min(1, beta / t^rho) a sample is not approximated by a core point but
-        stored itself.
-    average : bool, float or "auto", default={average}
-        Predict with the mean of all iterates (True), with that of about the last part of them (a
-        share in (0, 1)), with the last one (False), or with whichever erred less lately ("auto").
-        The end of a stream is not known: the part is at least ``average`` and at most
-        2 ``average`` - ``average``^2 of what has been seen. {choice}
-    max_points : int or None, default=1000
-        Never hold more points than this. Beyond it a sample outside all cells counts for the
-        nearest core point: see ``n_forced_``; the first time there is a warning.
-    max_bytes : int, optional
-        Never hold more memory than this; likewise.
-    n_epochs : int, default=5
-        Passes over the data in ``fit``; ``partial_fit`` always makes one.
-    shuffle : bool, default=True
-        Whether ``fit`` visits the samples in a random order; ``partial_fit`` never does.
-    random_state : int, RandomState or None, default=None
-        For the order in ``fit`` and for ``beta``.
-"""
-
-# What the parameters are in the two estimators.
-_OF_CLASSES = {
-    "alpha": "1e-4",
-    "average": '"auto"',
-    "choice": """A classifier's steps are large, and one more moves its
-        last iterate a lot; but on a stream that changes only that one keeps up: ``auto`` predicts
-        with it or with the average of a part of 0.5, whichever made fewer mistakes lately.""",
-    "before": """Before there are so many it is that of the
-        first 2, 4, 8 ... 128, and each time the model is made anew from all samples so far.
-        ``flush()`` decides at once.""",
-}
-_OF_NUMBERS = {
-    "alpha": "1e-2",
-    "average": "False",
-    "choice": """A regression's steps are small enough to do
-        without, and an average lags behind a stream that changes. ``auto`` predicts with the last
-        one or with the average of a part of 0.5, whichever erred less lately.""",
-    "before": """Until then they wait: a regression begins with
-        steps so long that 0 is the better prediction. ``flush()`` decides at once.""",
-}
-
-_ATTRIBUTES = """
-    delta_ : float
-        The diameter of the cells.
-    dictionary_ : (M, p) array
-        The stored points: core points, then the samples stored because of ``beta``.
-    dual_coef_ : (outputs, M) array
-        Their weights.
-    model_order_ : int
-        Their number, M.
-    n_cells_ : int
-        How many of them are core points.
-    n_seen_ : int
-        Samples consumed.
-    n_waiting_ : int
-        Samples not learned from yet, because they are to decide delta (a regression's only).
-    nbytes_ : int
-        Bytes held, at most 8 c (p + C + 4) plus a record and the samples that wait, where the
-        capacity c is at most max(16, 2 M) and C counts the outputs (twice with
-        ``average=True``, three times with a part).
-    error_spent_ : float
-        Sum over all steps of the distance between the step and the same step taken at the
-        sample itself, in the norm of the RKHS.
-    n_forced_ : int
-        Samples approximated beyond their cell, because of a cap.
-    expansion_ : KernelExpansion
-        The learned function as a value.
-    kernel_ : Kernel
-        The kernel with all its numbers.
-    n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
-"""
-
-_NOTES = """
-    Step t is f <- (t - 1)/t f - 1/(alpha t) l'(f(x), y) k(c, .), where c is the core point of the
-    cell that x lies in [1]_. A sample outside all cells becomes a core point; one that the
-    loss is content with changes nothing but the scale. The number of cells is bounded for
-    bounded data, whatever the order (Theorem 19), and nothing but the points and their
-    weights is kept.
-
-    For the losses whose derivative is not bounded, ``squared_error`` and ``squared_hinge``, the
-    function is projected onto the ball that the optimum lies in if alpha <= 1: its radius is
-    y_max / sqrt(alpha), or sqrt(2 / alpha), where y_max is the largest \\|y\\| so far (of weighted
-    samples the largest sqrt(weight) \\|y\\|).
-
-    References
-    ----------
-    .. [1] T. Le, T. D. Nguyen, V. Nguyen, D. Phung, "Approximation vector machines for
-       large-scale online learning", JMLR 18 (2017).
-"""
-
+Alpha = Annotated[
+    float,
+    Number(above=0.0),
+    "Regularisation (lambda in the paper).",
+    """Smaller for longer streams. The steps are 1 / (alpha t): the first 1 / alpha samples move
+    the function a lot, and with a squared error and a small alpha the first predictions can be
+    many deviations off (``huber`` recovers sooner).""",
+]
+Delta = Annotated[
+    float | Literal["auto"],
+    Number(above=0.0),
+    "The diameter of the cells; larger: fewer points.",
+    """``auto`` takes the mean less the standard deviation of the pairwise distances of the first
+    200 samples (fewer where half of ``max_bytes`` does not hold them). A classifier makes its
+    model again from all samples so far when there are 2, 4, 8 ... 128 and 200 of them; for a
+    regression they wait: it begins with steps so long that 0 is the better prediction. ``flush()``
+    decides at once.""",
+]
+Average = Annotated[
+    bool | float | Literal["auto"],
+    Number(above=0.0, below=1.0),
+    """Predict with the mean of all iterates (True), with that of about the last part of them (a
+    share in (0, 1)), with the last one (False), or with whichever erred less lately ("auto").""",
+    """The end of a stream is not known: the part is at least ``average`` and at most 2 ``average``
+    - ``average``^2 of what has been seen. ``auto`` predicts with the last iterate or with the
+    average of a part of 0.5, whichever erred less lately: a classifier's steps are large, and one
+    more moves its last iterate a lot, but on a stream that changes only that one keeps up. A
+    regression's steps are small enough to do without an average.""",
+]
 
 #: ``average="auto"`` averages this part of the iterates ...
 SUFFIX = 0.5
@@ -152,29 +72,60 @@ COMPARED = 250.0
 
 
 class _AVM(KernelEstimator):
-    """The parameters and the step that classification and regression share."""
+    """The parameters and the step that classification and regression share.
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "loss": [],
-        "kernel": [StrOptions(set(KERNEL_NAMES)), Kernel],
-        "gamma": [StrOptions({"auto", "scale"}), Interval(Real, 0.0, None, closed="neither")],
-        "alpha": [Interval(Real, 0.0, None, closed="neither")],
-        "delta": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="neither")],
-        "coverage": [StrOptions(set(SHAPES)), Coverage],
-        "beta": [Interval(Real, 0.0, None, closed="left")],
-        "rho": [Interval(Real, 0.0, None, closed="left")],
-        "average": ["boolean", StrOptions({"auto"}), Interval(Real, 0.0, 1.0, closed="neither")],
-        "max_points": [Interval(Integral, 1, 1_000_000, closed="both"), None],
-        "max_bytes": [Interval(Integral, 1, None, closed="left"), None],
-        "n_epochs": [Interval(Integral, 1, None, closed="left")],
-        "shuffle": ["boolean"],
-        "random_state": ["random_state"],
-    }
+    Notes
+    -----
+    Step t is f <- (t - 1)/t f - 1/(alpha t) l'(f(x), y) k(c, .), where c is the core point of the
+    cell that x lies in [1]_. A sample outside all cells becomes a core point; one that the
+    loss is content with changes nothing but the scale. The number of cells is bounded for
+    bounded data, whatever the order (Theorem 19), and nothing but the points and their
+    weights is kept.
+
+    For the losses whose derivative is not bounded, ``squared_error`` and ``squared_hinge``, the
+    function is projected onto the ball that the optimum lies in if alpha <= 1: its radius is
+    y_max / sqrt(alpha), or sqrt(2 / alpha), where y_max is the largest |y| so far (of weighted
+    samples the largest sqrt(weight) |y|).
+
+    References
+    ----------
+    .. [1] T. Le, T. D. Nguyen, V. Nguyen, D. Phung, "Approximation vector machines for
+       large-scale online learning", JMLR 18 (2017).
+    """
+
+    kernel: p.IsotropicKernel = "rbf"
+    gamma: p.Gamma = "auto"
+    alpha: Alpha = 1e-4
+    delta: Delta = "auto"
+    coverage: Annotated[
+        Literal["hypersphere", "hyperrectangle"] | Coverage,
+        """The shape of the cells. hypersphere: balls, delta across; hyperrectangle: boxes with
+        sides of 2 delta / sqrt(features).""",
+        """A fitted :class:`~kernelstream.Coverage` brings its cells along, with its own shape and
+        delta (``delta`` here is then not used).""",
+    ] = "hypersphere"
+    beta: Annotated[
+        float,
+        Number(least=0.0),
+        """With probability min(1, beta / t^rho) a sample is not approximated by a core point but
+        stored itself.""",
+    ] = 0.0
+    rho: Annotated[float, Number(least=0.0), "How fast the probability of ``beta`` falls."] = 1.0
+    average: Average = False
+    max_points: Annotated[
+        p.MaxPoints,
+        """Beyond it a sample outside all cells counts for the nearest core point: see
+        ``n_forced_``; the first time there is a warning.""",
+    ] = 1000
+    max_bytes: Annotated[p.MaxBytes, "Beyond it likewise."] = None
+
     _lasting = (*KernelEstimator._lasting, "delta", "coverage")
-    has_cells = True
+    _decides_once = True
+    _needs_its_points = "its steps need its cells"
+    _smaller_with = (("a larger", "delta"), ("a smaller", "max_points"))
     _factored = False
     batch_size = 1
-    delta_: float
+    delta_: Annotated[float, "The diameter of the cells."] = field(init=False)
     _provisional: ClassVar[bool]  # whether the samples that decide delta are learned at once
     _deciding = False  # whether delta may still change
     _warned = False
@@ -208,7 +159,7 @@ class _AVM(KernelEstimator):
                 f"beside the model: give delta, or allow {least} bytes"
             )
         super()._start(X, rows)
-        if built:
+        if isinstance(self.coverage, Coverage):
             self._begin_with(self.coverage)
 
     def _begin_with(self, coverage: Coverage) -> None:
@@ -390,10 +341,56 @@ class _AVM(KernelEstimator):
             total += weights[:, 2 * outputs :]
         return total / max(1, status["averaged"] + status["before"])
 
+    dictionary_ = documented(
+        KernelEstimator.dictionary_,
+        "(M, p): the stored points: core points, then the samples stored because of ``beta``.",
+    )
+    nbytes_ = documented(
+        KernelEstimator.nbytes_,
+        """Bytes held, at most 8 c (p + C + 4) plus a record and the samples that wait, where the
+        capacity c is at most max(16, 2 M) and C counts the outputs (twice with ``average=True``,
+        three times with a part).""",
+    )
+    error_spent_ = documented(
+        KernelEstimator.error_spent_,
+        """Sum over all steps of the distance between the step and the same step taken at the sample
+        itself, in the norm of the RKHS.""",
+    )
+    n_forced_ = documented(
+        KernelEstimator.n_forced_, "Samples approximated beyond their cell, because of a cap."
+    )
+
     @property
     def n_cells_(self) -> int:
         """Number of core points: stored points that have a cell."""
         return int(self._fitted().status[0]["cells"])
+
+    def _facts(self) -> dict[str, Any]:
+        return {"delta": getattr(self, "delta_", None)}
+
+    def _facts_in_words(self) -> dict[str, str]:
+        if not hasattr(self, "delta_"):
+            return {}
+        return {"delta": f"{self.delta_:.3g}{' (auto)' if self.delta == 'auto' else ''}"}
+
+    def _forced_facts(self) -> dict[str, int]:
+        return {"samples_outside_cells": self.n_forced_}
+
+    def _cap_effect(self, cap: str) -> str:
+        return (
+            f"{cap} left no room for the cells of {count_of(self.n_forced_, 'sample')}: they "
+            f"counted for the nearest core point. {CAP_COSTS}, and kernelstream diameter what a "
+            "larger delta would do"
+        )
+
+    def _approximation(self) -> tuple[str, str]:
+        forced = self.n_forced_
+        beyond = f", {count_of(forced, 'sample')} outside all cells included" if forced else ""
+        return "Error of the approximation", (
+            "A sample counts for the core point of the cell that it lies in (delta "
+            f"{self.delta_:.3g}). This is the distance between each step and the same step at the "
+            f"sample itself, in the norm of the function space, summed over all steps{beyond}."
+        )
 
     def _extra_header(self) -> dict[str, Any]:
         return {**super()._extra_header(), "delta": self.delta_, "deciding": self._deciding}
@@ -411,30 +408,12 @@ class _AVM(KernelEstimator):
 
 
 class AVMClassifier(_AVM, KernelClassifier):
-    __doc__ = f"""Nonlinear classification of a stream with the points of a coverage: fast and lean.
-
-    Parameters
-    ----------
-    loss : str or Loss, default="hinge"
-        ``hinge``, ``squared_hinge``, ``smooth_hinge``, ``log_loss`` or ``margin_log_loss``. With
-        more than two classes ``hinge`` is Crammer and Singer's, ``margin_log_loss`` the paper's
-        logistic loss and ``log_loss`` the multinomial one. ``log_loss`` gives probabilities.
-    {_PARAMETERS.strip().format(**_OF_CLASSES)}
-
-    Attributes
-    ----------
-    classes_ : array
-        The labels seen so far, sorted.
-    {_ATTRIBUTES.strip()}
+    """Nonlinear classification of a stream with the points of a coverage: fast and lean.
 
     See Also
     --------
     AVMRegressor : the same for numbers.
     POLKClassifier : chooses its points by what they contribute; fewer points, slower steps.
-
-    Notes
-    -----
-    {_NOTES.strip()}
 
     Examples
     --------
@@ -449,69 +428,18 @@ class AVMClassifier(_AVM, KernelClassifier):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_AVM._parameter_constraints,
-        "loss": [StrOptions(set(CLASSIFICATION_LOSSES)), Loss],
-    }
-    _provisional = True
+    average: Average = "auto"
 
-    def __init__(
-        self,
-        loss: str | Loss = "hinge",
-        *,
-        kernel: str | Kernel = "rbf",
-        gamma: float | str = "auto",
-        alpha: float = 1e-4,
-        delta: float | str = "auto",
-        coverage: str | Coverage = "hypersphere",
-        beta: float = 0.0,
-        rho: float = 1.0,
-        average: bool | float | str = "auto",
-        max_points: int | None = 1000,
-        max_bytes: int | None = None,
-        n_epochs: int = 5,
-        shuffle: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.loss = loss
-        self.kernel = kernel
-        self.gamma = gamma
-        self.alpha = alpha
-        self.delta = delta
-        self.coverage = coverage
-        self.beta = beta
-        self.rho = rho
-        self.average = average
-        self.max_points = max_points
-        self.max_bytes = max_bytes
-        self.n_epochs = n_epochs
-        self.shuffle = shuffle
-        self.random_state = random_state
+    _provisional = True
 
 
 class AVMRegressor(_AVM, KernelRegressor):
-    __doc__ = f"""Nonlinear regression on a stream with the points of a coverage: fast and lean.
-
-    Parameters
-    ----------
-    loss : str or Loss, default="squared_error"
-        ``squared_error``, ``absolute_error``, ``epsilon_insensitive``, ``huber`` or ``quantile``;
-        ``Loss("quantile", 0.9)`` for another level. Standardise the target (scikit-learn's
-        ``TransformedTargetRegressor``): alpha is in its units, and the function has no intercept.
-    {_PARAMETERS.strip().format(**_OF_NUMBERS)}
-
-    Attributes
-    ----------
-    {_ATTRIBUTES.strip()}
+    """Nonlinear regression on a stream with the points of a coverage: fast and lean.
 
     See Also
     --------
     AVMClassifier : the same for classes.
     POLKRegressor : chooses its points by what they contribute; fewer points, slower steps.
-
-    Notes
-    -----
-    {_NOTES.strip()}
 
     Examples
     --------
@@ -527,41 +455,21 @@ class AVMRegressor(_AVM, KernelRegressor):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_AVM._parameter_constraints,
-        "loss": [StrOptions(set(REGRESSION_LOSSES)), Loss],
-    }
+    alpha: Alpha = 1e-2
+
     _provisional = False
 
-    def __init__(
-        self,
-        loss: str | Loss = "squared_error",
-        *,
-        kernel: str | Kernel = "rbf",
-        gamma: float | str = "auto",
-        alpha: float = 1e-2,
-        delta: float | str = "auto",
-        coverage: str | Coverage = "hypersphere",
-        beta: float = 0.0,
-        rho: float = 1.0,
-        average: bool | float | str = False,
-        max_points: int | None = 1000,
-        max_bytes: int | None = None,
-        n_epochs: int = 5,
-        shuffle: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.loss = loss
-        self.kernel = kernel
-        self.gamma = gamma
-        self.alpha = alpha
-        self.delta = delta
-        self.coverage = coverage
-        self.beta = beta
-        self.rho = rho
-        self.average = average
-        self.max_points = max_points
-        self.max_bytes = max_bytes
-        self.n_epochs = n_epochs
-        self.shuffle = shuffle
-        self.random_state = random_state
+
+register(
+    Method(
+        name="avm",
+        title="AVM",
+        description="gradient steps on the core points of cells of a given diameter: the fastest "
+        "steps and the least memory per point",
+        paper="Le et al., JMLR 2017",
+        classifier=AVMClassifier,
+        regressor=AVMRegressor,
+        names=("Coverage",),
+        try_first=("gamma", "alpha", "delta"),
+    )
+)

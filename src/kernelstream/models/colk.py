@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from dataclasses import field
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from kernelstream.compression import komp
 from kernelstream.core.direct import QUASI_GRADIENT
@@ -22,13 +21,13 @@ from kernelstream.core.direct.quasi_gradient import (
 )
 from kernelstream.core.reduce.komp import BLOCK, GREEDY, prune_block
 from kernelstream.core.state import State
-from kernelstream.kernels import Kernel
-from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, Loss
+from kernelstream.docstrings import documented
+from kernelstream.models import _parameters as p
 from kernelstream.models._classifier import KernelClassifier
 from kernelstream.models._regressor import KernelRegressor
-from kernelstream.models.polk import _ATTRIBUTES as _POLK_ATTRIBUTES
-from kernelstream.models.polk import _PARAMETERS as _POLK_PARAMETERS
 from kernelstream.models.polk import _POLK
+from kernelstream.parameters import Number, Whole
+from kernelstream.registry import Method, register
 
 #: name -> (branch of the compiled pass, whether ``order`` counts)
 _RISKS = {
@@ -38,99 +37,29 @@ _RISKS = {
     "cvar": (CVAR, False),
 }
 
-_TRACKING = """
-    tracking : {"momentum", "average"}, default="momentum"
-        How the mean loss is tracked: by gradient tracking (20), which follows the changes of
-        the function and averages only noise, or by plain averaging (19).
-    beta : float, default=0.05
-        Step of the tracker, and of the threshold of ``cvar``: 1 / beta steps are remembered.
-        The first steps are averaged plainly.
-""".strip()
-
-_PARAMETERS = f"""
-    risk : {{{{"variance", "semivariance", "moments", "cvar"}}}}, default="variance"
-        What is added to the mean loss: its ``variance``, its ``semivariance`` (the mean square
-        of what exceeds the mean), its central ``moments`` 2 to ``order`` (odd ones with their
-        sign), or ``cvar``, the mean of the losses above their quantile ``level``.
-    risk_weight : float, default={{risk_weight}}
-        How much of the risk is added (eta in the paper). 0: POLK with the same batches. A
-        moment of order p is in units of the loss to the power p, the weight in their inverse.
-    order : int, default=4
-        The highest of the ``moments`` (P in the paper).
-    level : float, default=0.9
-        Of ``cvar``: 0.9 is the mean of the worst tenth.
-    {_TRACKING.replace("{", "{{").replace("}", "}}")}
-    clip : float or None, default=4.0
-        No deviation of a loss from the tracker may add more than this multiple of the loss's
-        own gradient: deviations are cut where they would, also on their way into the tracker.
-        ``None`` switches this off. ``cvar`` needs none: it adds risk_weight / (1 - level).
-""".strip()
-
-_SHARED = _POLK_PARAMETERS.replace(
-    """    batch_size : int, default=1
-        Samples per step. An unfinished batch waits until it is full, or for ``flush()``: until
-        then it is not learned from. Larger batches want a larger ``eta0``.
-""",
-    """    batch_size : int, default=2
-        Samples per step, an even number: samples 1 and 2, 3 and 4, ... are the pairs. An
-        unfinished batch waits until it is full, or for ``flush()``: until then it is not learned
-        from. A sample that is flushed alone is its own partner, which leaves only the mean
-        loss (and ``cvar``) of it.
-""",
-).strip()
-
-_ATTRIBUTES = f"""
-    tracker_ : float
-        The tracked mean loss (of the cut losses).
-    threshold_ : float
-        The tracked ``level`` quantile of the loss, for ``cvar``.
-    {_POLK_ATTRIBUTES.strip()}
-""".strip().replace(
-    "outputs (twice with ``average``).",
-    """outputs, once for the function,
-        once for its average and once for ``tracking="momentum"``, and M the points removed in
-        the last step, too.""",
-)
-
-_NOTES = """
-    For a pair (x, y), (x', y') of independent samples with losses l, l' and tracker g, (47) is
-
-        f~ = (1 - eta alpha) f - eta (d + w m(l - g) (d - d')),    m(u) = sum_p p u^(p - 1),
-
-    d = l'(f(x), y) k(x, .) and d' likewise at x', g tracking l'. Here both samples take both
-    roles and the two directions are averaged: the mean is the same, the variance never larger
-    (it is a conditional expectation given the unordered pair), and no sample is spent on
-    tracking alone. With ``risk_weight=0`` the step is POLK's for ``batch_size=2``, bit for bit.
-    Then KOMP, as in POLK.
-
-    Gradient tracking, g <- (1 - beta) (g - l'(f_before)) + l'(f), needs the function before the
-    last step at new samples. Its weights are kept in columns of their own beside the current
-    ones, where compression does not touch them; the points that the last step removed stay for
-    one step behind the others. So f_before is exact, through compression too, and costs no
-    kernel values but those of the removed points (none in most steps). A change from outside
-    (a lowered cap, ``merge``, points merged in a rebuilt factor) makes both functions equal.
-
-    With ``variance`` the tracker's past cancels within a pair, what remains is proportional to
-    the gradient of (l - l')^2; the other risks need it. The positive part of ``semivariance``
-    enters squared and is not smoothed. ``cvar`` is Rockafellar and Uryasev's: u + E max(l - u,
-    0) / (1 - level) with the threshold u learned along, its step beta in units of u.
-
-    References
-    ----------
-    .. [1] A. S. Bedi, A. Koppel, K. Rajawat, P. Sanyal, "Nonparametric compositional stochastic
-       optimization for risk-sensitive kernel learning", IEEE Trans. Signal Processing (2021).
-"""
-
 
 class _Paired(_POLK):
     """Steps on pairs, and the function before the last step."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_POLK._parameter_constraints,
-        "tracking": [StrOptions({"momentum", "average"})],
-        "beta": [Interval(Real, 0.0, 1.0, closed="right")],
-        "batch_size": [Interval(Integral, 2, 1_000_000, closed="both")],
-    }
+    tracking: Annotated[
+        Literal["momentum", "average"],
+        """How the mean loss is tracked: by gradient tracking (20), which follows the changes of the
+        function and averages only noise, or by plain averaging (19).""",
+    ] = "momentum"
+    beta: Annotated[
+        float,
+        Number(above=0.0, most=1.0),
+        """Step of the tracker, and of the threshold of ``cvar``: 1 / beta steps are remembered.""",
+        "The first steps are averaged plainly.",
+    ] = 0.05
+    batch_size: Annotated[
+        int,
+        Whole(2, 1_000_000),
+        "Samples per step, an even number: samples 1 and 2, 3 and 4, ... are the pairs.",
+        """An unfinished batch waits until it is full, or for ``flush()``: until then it is not
+        learned from. A sample that is flushed alone is its own partner, which leaves only the mean
+        loss (and ``cvar``) of it.""",
+    ] = 2
 
     _lasting = (*_POLK._lasting, "tracking")
 
@@ -197,23 +126,77 @@ class _Paired(_POLK):
             "tracking": MOMENTUM if momentum else AVERAGE, "tracking_rate": self.beta,
         }  # fmt: skip
 
+    nbytes_ = documented(
+        _POLK.nbytes_,
+        """Bytes held, at most 8 c (p + C + 4 + c) plus a record and the unfinished batch, where
+        the capacity c is at most 4 max(16 + batch_size, M + batch_size) and C counts the outputs,
+        once for the function, once for its average and once for ``tracking="momentum"``, and M the
+        points removed in the last step, too.""",
+    )
+
     @property
     def tracker_(self) -> Any:
-        """The tracked inner expectation."""
+        """The tracked mean loss (of the cut losses)."""
         return float(self._fitted().status[0]["tracker"])
 
 
 class _COLK(_Paired):
-    """The parameters and the step that classification and regression share."""
+    """The parameters and the step that classification and regression share.
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_Paired._parameter_constraints,
-        "risk": [StrOptions(set(_RISKS))],
-        "risk_weight": [Interval(Real, 0.0, None, closed="left")],
-        "order": [Interval(Integral, 2, 8, closed="both")],
-        "level": [Interval(Real, 0.0, 1.0, closed="neither")],
-        "clip": [Interval(Real, 0.0, None, closed="neither"), None],
-    }
+    Notes
+    -----
+    For a pair (x, y), (x', y') of independent samples with losses l, l' and tracker g, (47) is
+
+        f~ = (1 - eta alpha) f - eta (d + w m(l - g) (d - d')),    m(u) = sum_p p u^(p - 1),
+
+    d = l'(f(x), y) k(x, .) and d' likewise at x', g tracking l'. Here both samples take both
+    roles and the two directions are averaged: the mean is the same, the variance never larger
+    (it is a conditional expectation given the unordered pair), and no sample is spent on
+    tracking alone. With ``risk_weight=0`` the step is POLK's for ``batch_size=2``, bit for bit.
+    Then KOMP, as in POLK.
+
+    Gradient tracking, g <- (1 - beta) (g - l'(f_before)) + l'(f), needs the function before the
+    last step at new samples. Its weights are kept in columns of their own beside the current
+    ones, where compression does not touch them; the points that the last step removed stay for
+    one step behind the others. So f_before is exact, through compression too, and costs no
+    kernel values but those of the removed points (none in most steps). A change from outside
+    (a lowered cap, ``merge``, points merged in a rebuilt factor) makes both functions equal.
+
+    With ``variance`` the tracker's past cancels within a pair, what remains is proportional to
+    the gradient of (l - l')^2; the other risks need it. The positive part of ``semivariance``
+    enters squared and is not smoothed. ``cvar`` is Rockafellar and Uryasev's: u + E max(l - u,
+    0) / (1 - level) with the threshold u learned along, its step beta in units of u.
+
+    References
+    ----------
+    .. [1] A. S. Bedi, A. Koppel, K. Rajawat, P. Sanyal, "Nonparametric compositional stochastic
+       optimization for risk-sensitive kernel learning", IEEE Trans. Signal Processing (2021).
+    """
+
+    risk: Annotated[
+        Literal["variance", "semivariance", "moments", "cvar"],
+        """What is added to the mean loss: its ``variance``, its ``semivariance`` (the mean square
+        of what exceeds the mean), its central ``moments`` 2 to ``order`` (odd ones with their
+        sign), or ``cvar``, the mean of the losses above their quantile ``level``.""",
+    ] = "variance"
+    risk_weight: Annotated[
+        float,
+        Number(least=0.0),
+        "How much of the risk is added (eta in the paper).",
+        """0: POLK with the same batches. A moment of order p is in units of the loss to the power
+        p, the weight in their inverse.""",
+    ] = 0.1
+    order: Annotated[int, Whole(2, 8), "The highest of the ``moments`` (P in the paper)."] = 4
+    level: Annotated[
+        float, Number(above=0.0, below=1.0), "Of ``cvar``: 0.9 is the mean of the worst tenth."
+    ] = 0.9
+    clip: Annotated[
+        float | None,
+        Number(above=0.0),
+        """No deviation of a loss from the tracker may add more than this multiple of the loss's own
+        gradient: deviations are cut where they would, also on their way into the tracker.""",
+        """``None`` switches this off. ``cvar`` needs none: it adds risk_weight / (1 - level).""",
+    ] = 4.0
 
     def _choices(self, outputs: int, most: int) -> dict[str, Any]:
         risk, by_order = _RISKS[self.risk]
@@ -236,9 +219,14 @@ class _COLK(_Paired):
             "with a bounded derivative such as 'huber'."
         )
 
+    def _facts_in_words(self) -> dict[str, str]:
+        own = {"moments": "order", "cvar": "level"}.get(self.risk)
+        number = f", {own} {getattr(self, own)}" if own else ""
+        return {"risk": f"{self.risk}, weight {self.risk_weight}{number}"}
+
     @property
     def threshold_(self) -> float:
-        """The tracked ``level`` quantile of the loss."""
+        """The tracked ``level`` quantile of the loss, for ``cvar``."""
         return float(self._fitted().status[0]["threshold"])
 
 
@@ -257,29 +245,12 @@ def largest_deviation(weight: float, order: int, clip: float | None) -> float:
 
 
 class COLKClassifier(_COLK, KernelClassifier):
-    __doc__ = f"""Risk-sensitive nonlinear classification of a stream, in bounded memory.
-
-    Parameters
-    ----------
-    loss : str or Loss, default="hinge"
-        As in :class:`POLKClassifier`. The risk is that of this loss's distribution.
-    {_PARAMETERS.format(risk_weight=0.1)}
-    {_SHARED.format(eta0=0.5, parsimony=0.1)}
-
-    Attributes
-    ----------
-    classes_ : array
-        The labels seen so far, sorted.
-    {_ATTRIBUTES}
+    """Risk-sensitive nonlinear classification of a stream, in bounded memory.
 
     See Also
     --------
     COLKRegressor : the same for numbers.
     POLKClassifier : the mean loss alone.
-
-    Notes
-    -----
-    {_NOTES.strip()}
 
     Examples
     --------
@@ -292,90 +263,20 @@ class COLKClassifier(_COLK, KernelClassifier):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_COLK._parameter_constraints,
-        "loss": [StrOptions(set(CLASSIFICATION_LOSSES)), Loss],
-    }
-
-    def __init__(
-        self,
-        loss: str | Loss = "hinge",
-        *,
-        risk: str = "variance",
-        risk_weight: float = 0.1,
-        order: int = 4,
-        level: float = 0.9,
-        tracking: str = "momentum",
-        beta: float = 0.05,
-        clip: float | None = 4.0,
-        kernel: str | Kernel = "rbf",
-        gamma: float | str = "auto",
-        degree: int = 3,
-        coef0: float = 1.0,
-        alpha: float = 1e-6,
-        learning_rate: str = "constant",
-        eta0: float = 0.5,
-        parsimony: float | str = 0.1,
-        epsilon: float | None = None,
-        max_points: int | None = 1000,
-        max_bytes: int | None = None,
-        batch_size: int = 2,
-        average: bool | int = False,
-        projection: str = "greedy",
-        n_epochs: int = 5,
-        shuffle: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.loss = loss
-        self.risk = risk
-        self.risk_weight = risk_weight
-        self.order = order
-        self.level = level
-        self.tracking = tracking
-        self.beta = beta
-        self.clip = clip
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.alpha = alpha
-        self.learning_rate = learning_rate
-        self.eta0 = eta0
-        self.parsimony = parsimony
-        self.epsilon = epsilon
-        self.max_points = max_points
-        self.max_bytes = max_bytes
-        self.batch_size = batch_size
-        self.average = average
-        self.projection = projection
-        self.n_epochs = n_epochs
-        self.shuffle = shuffle
-        self.random_state = random_state
+    loss: Annotated[p.ClassLoss, "The risk is that of this loss's distribution."] = field(
+        default="hinge", kw_only=False
+    )
+    eta0: p.Eta0 = 0.5
+    parsimony: p.Parsimony = 0.1
 
 
 class COLKRegressor(_COLK, KernelRegressor):
-    __doc__ = f"""Risk-sensitive nonlinear regression on a stream, in bounded memory.
-
-    Parameters
-    ----------
-    loss : str or Loss, default="squared_error"
-        As in :class:`POLKRegressor`; ``squared_error`` is (f - y)^2 / 2, half the paper's.
-        Standardise the target: steps, budgets and the risk weight are in its units.
-    {_PARAMETERS.format(risk_weight=0.1)}
-    {_SHARED.format(eta0=0.2, parsimony=0.02)}
-
-    Attributes
-    ----------
-    {_ATTRIBUTES}
+    """Risk-sensitive nonlinear regression on a stream, in bounded memory.
 
     See Also
     --------
     COLKClassifier : the same for classes.
     POLKRegressor : the mean loss alone.
-
-    Notes
-    -----
-    {_NOTES.strip()}
 
     Examples
     --------
@@ -395,62 +296,24 @@ class COLKRegressor(_COLK, KernelRegressor):
     (True, True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_COLK._parameter_constraints,
-        "loss": [StrOptions(set(REGRESSION_LOSSES)), Loss],
-    }
+    loss: Annotated[
+        p.NumberLoss,
+        "The risk is that of its distribution; ``squared_error`` is (f - y)^2 / 2, half of the "
+        "paper's.",
+    ] = field(default="squared_error", kw_only=False)
 
-    def __init__(
-        self,
-        loss: str | Loss = "squared_error",
-        *,
-        risk: str = "variance",
-        risk_weight: float = 0.1,
-        order: int = 4,
-        level: float = 0.9,
-        tracking: str = "momentum",
-        beta: float = 0.05,
-        clip: float | None = 4.0,
-        kernel: str | Kernel = "rbf",
-        gamma: float | str = "auto",
-        degree: int = 3,
-        coef0: float = 1.0,
-        alpha: float = 1e-6,
-        learning_rate: str = "constant",
-        eta0: float = 0.2,
-        parsimony: float | str = 0.02,
-        epsilon: float | None = None,
-        max_points: int | None = 1000,
-        max_bytes: int | None = None,
-        batch_size: int = 2,
-        average: bool | int = False,
-        projection: str = "greedy",
-        n_epochs: int = 5,
-        shuffle: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.loss = loss
-        self.risk = risk
-        self.risk_weight = risk_weight
-        self.order = order
-        self.level = level
-        self.tracking = tracking
-        self.beta = beta
-        self.clip = clip
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.alpha = alpha
-        self.learning_rate = learning_rate
-        self.eta0 = eta0
-        self.parsimony = parsimony
-        self.epsilon = epsilon
-        self.max_points = max_points
-        self.max_bytes = max_bytes
-        self.batch_size = batch_size
-        self.average = average
-        self.projection = projection
-        self.n_epochs = n_epochs
-        self.shuffle = shuffle
-        self.random_state = random_state
+
+register(
+    Method(
+        name="colk",
+        title="COLK",
+        description="the mean loss plus its variance, semivariance, moments or CVaR, from pairs of "
+        "samples; any function of an expectation",
+        paper="Bedi et al., IEEE TSP 2021",
+        classifier=COLKClassifier,
+        regressor=COLKRegressor,
+        names=("CompositionalLearner",),
+        try_first=("gamma", "eta0"),
+        without_risk="polk",
+    )
+)

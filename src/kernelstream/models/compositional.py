@@ -3,57 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import field
 from functools import lru_cache
-from numbers import Integral
-from typing import Any, ClassVar, NoReturn
+from typing import Annotated, Any, ClassVar, NoReturn
 
 import numba
 import numpy as np
 from numba.extending import is_jitted
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval
 
 from kernelstream.core.direct.quasi_gradient import partner, tracking_rate
 from kernelstream.core.kernel import Program, Rows
 from kernelstream.core.loop import advance, evaluate_block
 from kernelstream.core.passes import DIVERGED, FULL, PROBE, PROBE_EVERY, roomy
 from kernelstream.core.state import State
-from kernelstream.kernels import Kernel
 from kernelstream.models._regressor import KernelRegressor
-from kernelstream.models.colk import _SHARED, _TRACKING, _Paired
+from kernelstream.models.colk import _Paired
+from kernelstream.parameters import Whole
 
 
 class CompositionalLearner(_Paired, KernelRegressor):
-    __doc__ = f"""Minimise a function of an expectation, learned online from pairs of samples.
+    """Minimise a function of an expectation, learned online from pairs of samples.
 
     That is E[ outer(f(x), E[ inner(f(x')) ]) ] + alpha / 2 |f|^2. The outer function may depend on
     f at its own sample, too: a risk does. Functions compiled with ``numba.njit`` give a compiled
     pass; plain Python functions are called sample by sample from a loop in Python, which is
     slower and gives the same model.
-
-    Parameters
-    ----------
-    inner : callable
-        ``inner(value, x, y)``: h at f(x) = value, for the features x (1-D array) and the target
-        y of a sample: a number, or ``n_tracked`` numbers.
-    inner_derivative : callable
-        ``inner_derivative(value, x, y)``: its derivative in value.
-    outer_derivative : callable
-        ``outer_derivative(value, tracked, x, y)``: the derivatives of the outer function in
-        value and in what is tracked, as a pair. The second is a number, or ``n_tracked`` numbers.
-    n_tracked : int, optional
-        How many numbers ``inner`` returns, as an array or a tuple; ``tracked`` is then an array
-        of them. Without it all these are plain numbers.
-    {_TRACKING}
-    {_SHARED.format(eta0=0.2, parsimony=0.02)}
-
-    Attributes
-    ----------
-    tracker_ : float or (n_tracked,) array
-        The estimate g of E[ inner(f(x)) ].
-    dictionary_, dual_coef_, model_order_, n_seen_, nbytes_, error_spent_, n_forced_, residual_, \
-expansion_, kernel_
-        As in :class:`COLKRegressor`.
 
     See Also
     --------
@@ -98,17 +73,26 @@ expansion_, kernel_
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{
-            name: rule
-            for name, rule in _Paired._parameter_constraints.items()
-            if name not in ("loss", "max_bytes")
-        },
-        "inner": [callable],
-        "inner_derivative": [callable],
-        "outer_derivative": [callable],
-        "n_tracked": [Interval(Integral, 1, 10_000, closed="both"), None],
-    }
+    inner: Annotated[  # type: ignore[misc]
+        Callable[..., Any],
+        """``inner(value, x, y)``: h at f(x) = value, for the features x (1-D array) and the target
+        y of a sample: a number, or ``n_tracked`` numbers.""",
+    ] = field(kw_only=False)
+    inner_derivative: Annotated[  # type: ignore[misc]
+        Callable[..., Any], "``inner_derivative(value, x, y)``: its derivative in value."
+    ] = field(kw_only=False)
+    outer_derivative: Annotated[  # type: ignore[misc]
+        Callable[..., Any],
+        """``outer_derivative(value, tracked, x, y)``: the derivatives of the outer function in
+        value and in what is tracked, as a pair. The second is a number, or ``n_tracked``
+        numbers.""",
+    ] = field(kw_only=False)
+    n_tracked: Annotated[
+        int | None,
+        Whole(1, 10_000),
+        "How many numbers ``inner`` returns, as an array or a tuple.",
+        """``tracked`` is then an array of them. Without it all these are plain numbers.""",
+    ] = None
 
     _lasting = (
         *(name for name in _Paired._lasting if name != "loss"),
@@ -118,62 +102,14 @@ expansion_, kernel_
         "n_tracked",
     )
 
-    loss = "squared_error"  # what other regressors ask for: the functions take its place
-    max_bytes = None
-    _tracked: NDArray[np.float64]
-
-    def __init__(
-        self,
-        inner: Callable[..., Any],
-        inner_derivative: Callable[..., Any],
-        outer_derivative: Callable[..., Any],
-        *,
-        n_tracked: int | None = None,
-        tracking: str = "momentum",
-        beta: float = 0.05,
-        kernel: str | Kernel = "rbf",
-        gamma: float | str = "auto",
-        degree: int = 3,
-        coef0: float = 1.0,
-        alpha: float = 1e-6,
-        learning_rate: str = "constant",
-        eta0: float = 0.2,
-        parsimony: float | str = 0.02,
-        epsilon: float | None = None,
-        max_points: int | None = 1000,
-        batch_size: int = 2,
-        average: bool | int = False,
-        projection: str = "greedy",
-        n_epochs: int = 5,
-        shuffle: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.inner = inner
-        self.inner_derivative = inner_derivative
-        self.outer_derivative = outer_derivative
-        self.n_tracked = n_tracked
-        self.tracking = tracking
-        self.beta = beta
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.alpha = alpha
-        self.learning_rate = learning_rate
-        self.eta0 = eta0
-        self.parsimony = parsimony
-        self.epsilon = epsilon
-        self.max_points = max_points
-        self.batch_size = batch_size
-        self.average = average
-        self.projection = projection
-        self.n_epochs = n_epochs
-        self.shuffle = shuffle
-        self.random_state = random_state
+    # What other regressors ask for: the functions take its place.
+    loss: ClassVar[str] = "squared_error"  # type: ignore[misc]
+    max_bytes: ClassVar[None] = None  # type: ignore[misc]
+    _tracked: NDArray[np.float64] = field(init=False)
 
     @property
     def tracker_(self) -> Any:
-        """The estimate of the inner expectation."""
+        """The estimate g of E[ inner(f(x)) ]: a number, or ``n_tracked`` numbers."""
         self._fitted()
         return float(self._tracked[0]) if self.n_tracked is None else self._tracked.copy()
 

@@ -12,9 +12,16 @@ import numpy as np
 from kernelstream.compression.komp import compressed_state
 from kernelstream.core.state import SMALLEST_CAPACITY, resize
 from kernelstream.models._base import KernelEstimator
+from kernelstream.registry import Method, register
 
 #: Fields of the record that add up over the models.
 COUNTED = ("seen", "taken", "removed", "forced", "dependent", "error_spent")
+
+
+def needs_its_points(model: Any) -> str:
+    """Why a model's points cannot be replaced by others; nothing where they can."""
+    without = "" if model._factored else "it keeps no factor of its kernel matrix"
+    return str(model._needs_its_points or without)
 
 
 def merge(
@@ -60,10 +67,10 @@ def merge(
         if not isinstance(model, KernelEstimator):
             raise TypeError(f"merge takes models of this package, got {type(model).__name__}")
         model._fitted()
-        if not model._factored:
+        if why := needs_its_points(model):
             raise ValueError(
-                f"{type(model).__name__} cannot be merged or compressed: its steps need its cells. "
-                "Learn with a larger delta or a smaller max_points; functions alone can be: "
+                f"{type(model).__name__} cannot be merged or compressed: {why}. Learn with "
+                f"{model._smaller()}; functions alone can be: "
                 "KernelExpansion.merge([model.expansion_, ...]), model.expansion_.compress(...)"
             )
         if type(model) is not type(first) or model._columns // model._outputs != (
@@ -168,3 +175,13 @@ def _shares(models: list[Any], weights: Sequence[float] | None) -> Any:
         )
     shares = shares / shares.max()  # their sum may be beyond the largest number
     return shares / shares.sum()
+
+
+register(
+    Method(
+        name="functions",
+        title="functions as values",
+        description="evaluate, add, scale, inner products, fewer points, several models as one",
+        names=("KernelExpansion", "merge"),
+    )
+)

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from numbers import Real
-from typing import Any, ClassVar, NamedTuple, Self
+from dataclasses import field
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from kernelstream.core.direct import TRANSITION
 from kernelstream.core.direct.transition import CORRECTED, GRADIENT, SCALAR, STATES
 from kernelstream.core.kernel import Rows
+from kernelstream.docstrings import documented
 from kernelstream.expansion import KernelExpansion
-from kernelstream.kernels import Kernel
+from kernelstream.models import _parameters as p
 from kernelstream.models import _validation as check
 from kernelstream.models._base import as_before_on_error
 from kernelstream.models.polk import _POLK
+from kernelstream.parameters import Number, RandomState
+from kernelstream.registry import Method, register
 from kernelstream.rows import count_rows, slice_rows, stack_rows, take_rows
 
 _METHODS = {"corrected": CORRECTED, "gradient": GRADIENT, "scalar": SCALAR}
@@ -38,66 +40,6 @@ class KernelPolicyEvaluation(_POLK):
     V(x) is the expected discounted sum of the rewards that follow state x under the policy that
     made the transitions. It solves Bellman's equation, E[delta | x] = 0 for every state, where
     delta = r + discount V(y) - V(x) is the temporal difference of a transition to y with reward r.
-
-    Parameters
-    ----------
-    discount : float in [0, 1), default=0.95
-        What a reward is worth one step later (gamma in the paper).
-    method : {"corrected", "gradient", "scalar"}, default="corrected"
-        What stands for E[delta | x]; see the notes. ``scalar`` is the paper's recursion as printed,
-        and does not find the value function.
-    beta : float in (0, 1], default=0.001
-        Step of the tracked temporal difference.
-    kernel : str or Kernel, default="rbf"
-        As for :class:`POLKRegressor`.
-    gamma : float, "auto" or "scale", default="auto"
-        Of a kernel given by name. ``auto`` is 1 / features, right for standardised states;
-        ``scale`` is 1 / (features * variance) of the first call's states, then frozen.
-    degree, coef0 : int and float, default=3 and 1.0
-        Of the polynomial kernel.
-    alpha : float, default=1e-6
-        Regularisation (lambda in the paper). Must satisfy eta0 * alpha < 1.
-    learning_rate : {"constant", "inverse_time", "inverse_sqrt"}, default="constant"
-        eta0, eta0 / (1 + alpha eta0 t) or eta0 / sqrt(1 + t), t counting transitions.
-    eta0 : float, default=0.2
-        The (first) step size (alpha in the paper).
-    parsimony : float or "square", default=0.02
-        The error that each step may make to save points: eps = parsimony * eta^(3/2), or
-        eps = eta^2 for ``"square"``. In units of the value function, which grows with the rewards
-        and with 1 / (1 - discount): scale the rewards, or set this. Larger: fewer points.
-    epsilon : float, optional
-        That error given directly, in the norm of the RKHS; overrules ``parsimony``. It covers the
-        value function, its average and the tracked function together.
-    max_points : int or None, default=500
-        Never hold more points than this, whatever the error.
-    max_bytes : int, optional
-        Never hold more memory than this, whatever the error.
-    average : bool or int, default=False
-        Predict with an average of the iterates in which recent ones weigh more (True), or
-        with one that forgets beyond this many steps. Rewards are noisy, so this helps much where
-        the policy stays the same.
-    projection : {"greedy", "random"}, default="greedy"
-        Remove the cheapest point (KOMP), or points drawn at random.
-    random_state : int, RandomState or None, default=None
-        For random projections and for the probes of the factor.
-
-    Attributes
-    ----------
-    dictionary_ : (M, p) array
-        The stored states.
-    dual_coef_ : (1, M) array
-        Their weights.
-    model_order_ : int
-        Their number, M.
-    expansion_ : KernelExpansion
-        The value function as a value.
-    bellman_error_ : KernelExpansion or float
-        The tracked E[delta | x]; 0 everywhere if V solves Bellman's equation. A number with
-        ``method="scalar"``.
-    n_seen_ : int
-        Transitions consumed.
-    nbytes_, error_spent_, n_forced_, residual_, kernel_, n_features_in_, feature_names_in_
-        As for :class:`POLKRegressor`.
 
     See Also
     --------
@@ -146,61 +88,47 @@ class KernelPolicyEvaluation(_POLK):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "discount": [Interval(Real, 0.0, 1.0, closed="left")],
-        "method": [StrOptions(set(_METHODS))],
-        "beta": [Interval(Real, 0.0, 1.0, closed="right")],
-        **{
-            name: constraint
-            for name, constraint in _POLK._parameter_constraints.items()
-            if name not in ("loss", "batch_size", "n_epochs", "shuffle")
-        },
-    }
+    discount: Annotated[
+        float,
+        Number(least=0.0, below=1.0),
+        "What a reward is worth one step later (gamma in the paper).",
+    ] = field(default=0.95, kw_only=False)
+    method: Annotated[
+        Literal["corrected", "gradient", "scalar"],
+        "What stands for E[delta | x]; see the notes.",
+        """``scalar`` is the paper's recursion as printed, and does not find the value function.""",
+    ] = "corrected"
+    beta: Annotated[
+        float, Number(above=0.0, most=1.0), "Step of the tracked temporal difference."
+    ] = 0.001
+    eta0: Annotated[float, Number(above=0.0), "The (first) step size (alpha in the paper)."] = 0.2
+    parsimony: Annotated[
+        p.Parsimony,
+        """In units of the value function, which grows with the rewards and with 1 / (1 - discount):
+        scale the rewards, or set this.""",
+    ] = 0.02
+    epsilon: Annotated[
+        p.Epsilon, "It covers the value function, its average and the tracked function together."
+    ] = None
+    max_points: p.MaxPoints = 500
+    random_state: Annotated[
+        Any, RandomState(), "For random projections and for the probes of the factor."
+    ] = None
+    average: Annotated[
+        p.Average, "Rewards are noisy, so this helps much where the policy stays the same."
+    ] = False
+
     _lasting = ("kernel", "gamma", "degree", "coef0", "method")
+    _unlisted = ("n_waiting_",)
 
     # What POLK takes as parameters: half the square of delta, and two states in each step.
     loss = "squared_error"
-    batch_size = STATES
+    batch_size: ClassVar[int] = STATES  # type: ignore[misc]
     _waits = False
 
-    def __init__(
-        self,
-        discount: float = 0.95,
-        *,
-        method: str = "corrected",
-        beta: float = 0.001,
-        kernel: str | Kernel = "rbf",
-        gamma: float | str = "auto",
-        degree: int = 3,
-        coef0: float = 1.0,
-        alpha: float = 1e-6,
-        learning_rate: str = "constant",
-        eta0: float = 0.2,
-        parsimony: float | str = 0.02,
-        epsilon: float | None = None,
-        max_points: int | None = 500,
-        max_bytes: int | None = None,
-        average: bool | int = False,
-        projection: str = "greedy",
-        random_state: Any = None,
-    ) -> None:
-        self.discount = discount
-        self.method = method
-        self.beta = beta
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.alpha = alpha
-        self.learning_rate = learning_rate
-        self.eta0 = eta0
-        self.parsimony = parsimony
-        self.epsilon = epsilon
-        self.max_points = max_points
-        self.max_bytes = max_bytes
-        self.average = average
-        self.projection = projection
-        self.random_state = random_state
+    dictionary_ = documented(_POLK.dictionary_, "(M, p): the stored states.")
+    expansion_ = documented(_POLK.expansion_, "The value function as a value.")
+    n_seen_ = documented(_POLK.n_seen_, "Transitions consumed.")
 
     # ---- learning ---------------------------------------------------------------------
 
@@ -305,7 +233,8 @@ class KernelPolicyEvaluation(_POLK):
 
     @property
     def bellman_error_(self) -> KernelExpansion | float:
-        """The tracked expectation of the temporal difference, given the state."""
+        """The tracked E[delta | x]; 0 everywhere if V solves Bellman's equation. A number with
+        ``method="scalar"``."""
         state = self._fitted()
         if self.method == "scalar":
             return float(state.status[0]["tracker"])
@@ -331,3 +260,15 @@ def _naming(argument: str) -> Iterator[None]:
         yield
     except ValueError as error:
         raise ValueError(f"{argument}: {error}") from None
+
+
+register(
+    Method(
+        name="policy evaluation",
+        title="policy evaluation",
+        description="the value function of a policy from transitions, with Gymnasium environments "
+        "too",
+        paper="Bedi et al., IEEE TSP 2021, Example 2",
+        names=("KernelPolicyEvaluation", "streams.transitions"),
+    )
+)

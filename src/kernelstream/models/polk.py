@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from kernelstream.compression import komp
 from kernelstream.core.direct import GRADIENT
@@ -18,89 +16,22 @@ from kernelstream.core.reduce import KOMP
 from kernelstream.core.reduce.komp import BLOCK, GREEDY, RANDOM, prune_block
 from kernelstream.core.settings import make_settings
 from kernelstream.core.threads import one_thread
-from kernelstream.kernels import KERNEL_NAMES, Kernel, first_gamma, make_kernel
-from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, Loss, make_loss
+from kernelstream.docstrings import documented
+from kernelstream.kernels import Kernel, first_gamma, make_kernel
+from kernelstream.losses import make_loss
+from kernelstream.models import _parameters as p
 from kernelstream.models._base import KernelEstimator
 from kernelstream.models._classifier import KernelClassifier
 from kernelstream.models._regressor import KernelRegressor
-from kernelstream.schedules import STEP_NAMES, ErrorBudget, StepSize
+from kernelstream.registry import Method, register
+from kernelstream.schedules import ErrorBudget, StepSize
 
-_PARAMETERS = """
-    kernel : str or Kernel, default="rbf"
-        ``rbf`` (or ``gaussian``), ``laplacian``, ``matern32``, ``matern52``, ``poly`` (or
-        ``polynomial``), ``linear`` (no intercept: ``poly`` of degree 1 has one), or any
-        :class:`~kernelstream.kernels.Kernel`, sums and products included.
-    gamma : float, "auto" or "scale", default="auto"
-        Of a kernel given by name. ``auto`` is 1 / features, right for standardised data;
-        ``scale`` is 1 / (features * variance) of the first call's samples, then frozen.
-    degree, coef0 : int and float, default=3 and 1.0
-        Of the polynomial kernel.
-    alpha : float, default=1e-6
-        Regularisation (lambda in the paper). Must satisfy eta0 * alpha < 1.
-    learning_rate : {{"constant", "inverse_time", "inverse_sqrt"}}, default="constant"
-        eta0, eta0 / (1 + alpha eta0 t) or eta0 / sqrt(1 + t), t counting steps. A constant
-        step keeps following a stream that changes.
-    eta0 : float, default={eta0}
-        The (first) step size (eta in the paper).
-    parsimony : float or "square", default={parsimony}
-        The error that each step may make to save points: eps = parsimony * eta^(3/2), or
-        eps = eta^2 for ``"square"``. Larger: fewer points.
-    epsilon : float, optional
-        That error given directly, in the norm of the RKHS; overrules ``parsimony``. A sample
-        that the stored points span to eight digits is merged into them even where this costs
-        more (at most 1e-4 of its weight); ``error_spent_`` includes it.
-    max_points : int or None, default=1000
-        Never hold more points than this, whatever the error.
-    max_bytes : int, optional
-        Never hold more memory than this, whatever the error.
-    batch_size : int, default=1
-        Samples per step. An unfinished batch waits until it is full, or for ``flush()``: until
-        then it is not learned from. Larger batches want a larger ``eta0``.
-    average : bool or int, default=False
-        Predict with an average of the iterates in which recent ones weigh more (True), or
-        with one that forgets beyond this many steps. It lives on the same points. Much better
-        where the stream does not change, worse where it changes fast.
-    projection : {{"greedy", "random"}}, default="greedy"
-        Remove the cheapest point (KOMP), or points drawn at random (Remark 6): cheaper
-        steps, a worse model.
-    n_epochs : int, default=5
-        Passes over the data in ``fit``; ``partial_fit`` always makes one.
-    shuffle : bool, default=True
-        Whether ``fit`` visits the samples in a random order; ``partial_fit`` never does.
-    random_state : int, RandomState or None, default=None
-        For the order in ``fit`` and for random projections.
-"""
 
-_ATTRIBUTES = """
-    dictionary_ : (M, p) array
-        The stored points.
-    dual_coef_ : (outputs, M) array
-        Their weights.
-    model_order_ : int
-        Their number, M.
-    n_seen_ : int
-        Samples consumed.
-    n_waiting_ : int
-        Samples of an unfinished batch; nothing was learned from them yet.
-    nbytes_ : int
-        Bytes held, at most 8 c (p + C + 4 + c) plus a record and the unfinished batch, where
-        the capacity c is at most 4 max(16 + batch_size, M + batch_size) and C counts the
-        outputs (twice with ``average``).
-    error_spent_ : float
-        Sum over all steps of the error made by compression, in the norm of the RKHS.
-    n_forced_ : int
-        Points removed beyond the budget, because of a cap.
-    residual_ : float
-        How far the factor of the inverse kernel matrix is from exact.
-    expansion_ : KernelExpansion
-        The learned function as a value.
-    kernel_ : Kernel
-        The kernel with all its numbers.
-    n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
-"""
+class _POLK(KernelEstimator):
+    """The parameters and the step that classification and regression share.
 
-_NOTES = """
+    Notes
+    -----
     Each step is f~ = (1 - eta alpha) f - (eta / B) sum_b l'(f(x_b), y_b) k(x_b, .), followed by
     kernel orthogonal matching pursuit: points are removed, cheapest first and all weights
     projected anew, while the result stays within eps of f~ in the norm of the RKHS [1]_. With
@@ -112,32 +43,22 @@ _NOTES = """
     ----------
     .. [1] A. Koppel, G. Warnell, E. Stump, A. Ribeiro, "Parsimonious online learning with
        kernels via sparse projections in function space", JMLR 20 (2019).
-"""
+    """
 
-
-class _POLK(KernelEstimator):
-    """The parameters and the step that classification and regression share."""
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "loss": [],
-        "kernel": [StrOptions(set(KERNEL_NAMES)), Kernel],
-        "gamma": [StrOptions({"auto", "scale"}), Interval(Real, 0.0, None, closed="neither")],
-        "degree": [Interval(Integral, 1, 64, closed="both")],
-        "coef0": [Interval(Real, 0.0, None, closed="left")],
-        "alpha": [Interval(Real, 0.0, None, closed="left")],
-        "learning_rate": [StrOptions(set(STEP_NAMES))],
-        "eta0": [Interval(Real, 0.0, None, closed="neither")],
-        "parsimony": [Interval(Real, 0.0, None, closed="left"), StrOptions({"square"})],
-        "epsilon": [Interval(Real, 0.0, None, closed="left"), None],
-        "max_points": [Interval(Integral, 1, 1_000_000, closed="both"), None],
-        "max_bytes": [Interval(Integral, 1, None, closed="left"), None],
-        "batch_size": [Interval(Integral, 1, 1_000_000, closed="both")],
-        "average": ["boolean", Interval(Integral, 2, None, closed="left")],
-        "projection": [StrOptions({"greedy", "random"})],
-        "n_epochs": [Interval(Integral, 1, None, closed="left")],
-        "shuffle": ["boolean"],
-        "random_state": ["random_state"],
-    }
+    kernel: p.Kernel = "rbf"
+    gamma: p.Gamma = "auto"
+    degree: p.Degree = 3
+    coef0: p.Coef0 = 1.0
+    alpha: p.Alpha = 1e-6
+    learning_rate: p.LearningRate = "constant"
+    eta0: p.Eta0 = 0.2
+    parsimony: p.Parsimony = 0.02
+    epsilon: p.Epsilon = None
+    max_points: p.MaxPoints = 1000
+    max_bytes: p.MaxBytes = None
+    batch_size: p.BatchSize = 1
+    average: p.Average = False
+    projection: p.Projection = "greedy"
 
     _lasting = (*KernelEstimator._lasting, "degree", "coef0")
 
@@ -196,6 +117,13 @@ class _POLK(KernelEstimator):
             "derivative such as 'huber'."
         )
 
+    nbytes_ = documented(
+        KernelEstimator.nbytes_,
+        """Bytes held, at most 8 c (p + C + 4 + c) plus a record and the unfinished batch, where the
+        capacity c is at most 4 max(16 + batch_size, M + batch_size) and C counts the outputs (twice
+        with ``average``).""",
+    )
+
     @property
     def residual_(self) -> float:
         """``max |S S^T K - I|``: how far the factor of the inverse Gram matrix is from exact."""
@@ -210,29 +138,11 @@ AVERAGING = 4.0
 
 
 class POLKClassifier(_POLK, KernelClassifier):
-    __doc__ = f"""Nonlinear classification of a stream, in bounded memory.
-
-    Parameters
-    ----------
-    loss : str or Loss, default="hinge"
-        ``hinge``, ``squared_hinge``, ``smooth_hinge``, ``log_loss`` or ``margin_log_loss``. With
-        more than two classes ``hinge`` is Crammer and Singer's and ``log_loss`` the
-        multinomial one. ``log_loss`` gives probabilities.
-    {_PARAMETERS.strip().format(eta0=0.5, parsimony=0.1)}
-
-    Attributes
-    ----------
-    classes_ : array
-        The labels seen so far, sorted.
-    {_ATTRIBUTES.strip()}
+    """Nonlinear classification of a stream, in bounded memory.
 
     See Also
     --------
     POLKRegressor : the same for numbers.
-
-    Notes
-    -----
-    {_NOTES.strip()}
 
     Examples
     --------
@@ -247,134 +157,42 @@ class POLKClassifier(_POLK, KernelClassifier):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_POLK._parameter_constraints,
-        "loss": [StrOptions(set(CLASSIFICATION_LOSSES)), Loss],
-    }
-
-    def __init__(
-        self,
-        loss: str | Loss = "hinge",
-        *,
-        kernel: str | Kernel = "rbf",
-        gamma: float | str = "auto",
-        degree: int = 3,
-        coef0: float = 1.0,
-        alpha: float = 1e-6,
-        learning_rate: str = "constant",
-        eta0: float = 0.5,
-        parsimony: float | str = 0.1,
-        epsilon: float | None = None,
-        max_points: int | None = 1000,
-        max_bytes: int | None = None,
-        batch_size: int = 1,
-        average: bool | int = False,
-        projection: str = "greedy",
-        n_epochs: int = 5,
-        shuffle: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.loss = loss
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.alpha = alpha
-        self.learning_rate = learning_rate
-        self.eta0 = eta0
-        self.parsimony = parsimony
-        self.epsilon = epsilon
-        self.max_points = max_points
-        self.max_bytes = max_bytes
-        self.batch_size = batch_size
-        self.average = average
-        self.projection = projection
-        self.n_epochs = n_epochs
-        self.shuffle = shuffle
-        self.random_state = random_state
+    eta0: p.Eta0 = 0.5
+    parsimony: p.Parsimony = 0.1
 
 
 class POLKRegressor(_POLK, KernelRegressor):
-    __doc__ = f"""Nonlinear regression on a stream, in bounded memory.
+    """Nonlinear regression on a stream, in bounded memory.
 
-    Parameters
-    ----------
-    loss : str or Loss, default="squared_error"
-        ``squared_error``, ``absolute_error``, ``epsilon_insensitive``, ``huber`` or ``quantile``;
-        ``Loss("quantile", 0.9)`` for another level. Standardise the target (scikit-learn's
-        ``TransformedTargetRegressor``): steps and budgets are in its units, and the function
-        has no intercept.
-    {_PARAMETERS.strip().format(eta0=0.2, parsimony=0.02)}
+        See Also
+        --------
+        POLKClassifier : the same for classes.
 
-    Attributes
-    ----------
-    {_ATTRIBUTES.strip()}
-
-    See Also
-    --------
-    POLKClassifier : the same for classes.
-
-    Notes
-    -----
-    {_NOTES.strip()}
-
-    Examples
-    --------
-    >>> import numpy as np
-from numpy.typing import NDArray
-    >>> from kernelstream import POLKRegressor
-    >>> random = np.random.default_rng(0)
-    >>> X = random.uniform(-3.0, 3.0, (5000, 1))
-    >>> y = np.sin(2.0 * X[:, 0]) + 0.1 * random.normal(size=5000)
-    >>> model = POLKRegressor().partial_fit(X, y)
-    >>> bool(model.score(X, y) > 0.95)
-    True
-    >>> model.model_order_ < 40
-    True
+        Examples
+        --------
+        >>> import numpy as np
+    from numpy.typing import NDArray
+        >>> from kernelstream import POLKRegressor
+        >>> random = np.random.default_rng(0)
+        >>> X = random.uniform(-3.0, 3.0, (5000, 1))
+        >>> y = np.sin(2.0 * X[:, 0]) + 0.1 * random.normal(size=5000)
+        >>> model = POLKRegressor().partial_fit(X, y)
+        >>> bool(model.score(X, y) > 0.95)
+        True
+        >>> model.model_order_ < 40
+        True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_POLK._parameter_constraints,
-        "loss": [StrOptions(set(REGRESSION_LOSSES)), Loss],
-    }
 
-    def __init__(
-        self,
-        loss: str | Loss = "squared_error",
-        *,
-        kernel: str | Kernel = "rbf",
-        gamma: float | str = "auto",
-        degree: int = 3,
-        coef0: float = 1.0,
-        alpha: float = 1e-6,
-        learning_rate: str = "constant",
-        eta0: float = 0.2,
-        parsimony: float | str = 0.02,
-        epsilon: float | None = None,
-        max_points: int | None = 1000,
-        max_bytes: int | None = None,
-        batch_size: int = 1,
-        average: bool | int = False,
-        projection: str = "greedy",
-        n_epochs: int = 5,
-        shuffle: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.loss = loss
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.alpha = alpha
-        self.learning_rate = learning_rate
-        self.eta0 = eta0
-        self.parsimony = parsimony
-        self.epsilon = epsilon
-        self.max_points = max_points
-        self.max_bytes = max_bytes
-        self.batch_size = batch_size
-        self.average = average
-        self.projection = projection
-        self.n_epochs = n_epochs
-        self.shuffle = shuffle
-        self.random_state = random_state
+register(
+    Method(
+        name="polk",
+        title="POLK",
+        description="functional gradient steps; after each, points are removed while the function "
+        "stays within a given distance of itself",
+        paper="Koppel et al., JMLR 2019",
+        classifier=POLKClassifier,
+        regressor=POLKRegressor,
+        try_first=("gamma", "eta0"),
+    )
+)

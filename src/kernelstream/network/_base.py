@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelstream import storage
+from kernelstream import docstrings, storage
 from kernelstream._version import __version__
 from kernelstream.kernels import first_gamma
 from kernelstream.losses import Loss, make_loss
@@ -33,22 +33,21 @@ from kernelstream.network._samples import (
     in_pieces,
 )
 from kernelstream.network._trace import NetworkTrace
+from kernelstream.parameters import parameters_of
 from kernelstream.rows import as_rows
 
 #: POLK's parameters that agents may have.
-SETTINGS = tuple(
-    name for name in POLKClassifier._parameter_constraints if name not in DECIDED_BY_ROUNDS
-)
+SETTINGS = tuple(name for name in parameters_of(POLKClassifier) if name not in DECIDED_BY_ROUNDS)
 
 #: What a stream says that has ended; None is a round without samples.
 _END = object()
 
-GRAPH = """
-    graph : networkx.Graph
-        Undirected, connected, without self-loops. Its nodes, strings or integers, are the agents.
-"""
 
-PARAMETERS = """
+class _Network(Saved):
+    """Graph, engine, rounds, prediction: what both kinds of networks share.
+
+    Parameters
+    ----------
     loss : str or Loss, default="log_loss"
         A loss for classes, or one for numbers: that decides what the network learns.
     coupling : {"normalised", "explicit"}, default="normalised"
@@ -77,9 +76,9 @@ PARAMETERS = """
         ``alpha``, ``learning_rate``, ``eta0``, ``parsimony``, ``epsilon``, ``max_points``,
         ``average``, ``projection``. A round is a mini-batch; more than one sample per round and
         agent wants a larger ``eta0``.
-"""
 
-ATTRIBUTES = """
+    Attributes
+    ----------
     agents_ : dict of name to Agent
         Copies of the agents as they are.
     classes_ : array
@@ -95,11 +94,11 @@ ATTRIBUTES = """
         mean over all rounds, per edge, then summed over edges: the left side of (21) over T),
         ``points`` and ``points NAME`` per agent, ``multiplier NAME NEIGHBOUR``, where names are
         written as in Python, texts in quotes.
-"""
+    """
 
-
-class _Network(Saved):
-    """Graph, engine, rounds, prediction: what both kinds of networks share."""
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        cls.__doc__ = docstrings.extended(cls.__doc__, _Network.__doc__)
 
     def __init__(
         self,

@@ -8,27 +8,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kernelstream.network._base import ATTRIBUTES, GRAPH, PARAMETERS, _Network
+from kernelstream.network._base import _Network
 from kernelstream.network._coupling import Coupling
 from kernelstream.network._engine import Engine
 from kernelstream.network._graph import as_strength, by_edge, per_edge
 from kernelstream.network._messages import Name
+from kernelstream.registry import Method, register
 
 
 class ConsensusNetwork(_Network):
-    __doc__ = f"""Agents that learn one function from streams of their own, by a penalty.
+    """Agents that learn one function from streams of their own, by a penalty.
 
     Parameters
     ----------
-    {GRAPH.strip()}
+    graph : networkx.Graph
+        Undirected, connected, without self-loops. Its nodes, strings or integers, are the agents.
     penalty : float, dict of edge to float, or str; default=1.0
         c of (17), how strongly neighbours pull; a number per edge, or the name of an attribute of
         the graph's edges. 0: agents alone.
-    {PARAMETERS.strip()}
-
-    Attributes
-    ----------
-    {ATTRIBUTES.strip()}
 
     See Also
     --------
@@ -103,21 +100,17 @@ class ConsensusNetwork(_Network):
 
 
 class ProximityNetwork(_Network):
-    __doc__ = f"""Agents that learn related functions, each close to its neighbours' ones.
+    """Agents that learn related functions, each close to its neighbours' ones.
 
     Parameters
     ----------
-    {GRAPH.strip()}
+    graph : networkx.Graph
+        Undirected, connected, without self-loops. Its nodes, strings or integers, are the agents.
     tolerance : float, dict of edge to float, or str; default=0.1
         gamma_ij of (18): how large the mean of |f_i(x_i) - f_j(x_i)|^2 may be; a number per edge,
         or the name of an attribute of the graph's edges.
     dual_regularisation : float, default=0.01
         delta of (20): lets multipliers fade. Must satisfy dual_regularisation * eta0**2 < 1.
-    {PARAMETERS.strip()}
-
-    Attributes
-    ----------
-    {ATTRIBUTES.strip()}
 
     See Also
     --------
@@ -189,3 +182,15 @@ class ProximityNetwork(_Network):
     def _recall(self, couplings: Mapping[Name, Coupling]) -> None:
         self.tolerance = by_edge({name: c.tolerance for name, c in couplings.items()})
         self.dual_regularisation = next(iter(couplings.values())).dual_regularisation
+
+
+register(
+    Method(
+        name="networks",
+        title="networks",
+        description="agents with streams of their own that learn together by answering one "
+        "another's samples",
+        paper="survey, Section III",
+        names=("network.ConsensusNetwork", "network.ProximityNetwork"),
+    )
+)

@@ -10,9 +10,9 @@ import tempfile
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from kernelstream import storage
 from kernelstream.network._agent import Agent
 from kernelstream.network._messages import Message, Name, RoundRecord
 from kernelstream.network._ray_session import current_session, ray_session
+from kernelstream.parameters import Instance, Number, Parameters, Whole
 
 #: What marks the files of agents.
 _KIND = "Agent"
@@ -34,41 +35,12 @@ _START_SECONDS = 300.0
 _MARK = "engine.json"
 
 
-class RayEngine:
+class RayEngine(Parameters):
     """Every agent is a Ray actor, in a process of its own, on this machine or on a cluster.
 
     Ray places the actors, carries their messages from one to the other, starts a lost one again
     and repeats the call that it was lost in. The actors run the code of the local engine, so the
     models are the same, bit for bit, also when processes were lost on the way.
-
-    Parameters
-    ----------
-    address : str, optional
-        Of a running Ray cluster. Without it the session that this process has is used, and if
-        it has none a Ray is started that only this machine can reach, and shut down by ``close``
-        of the last engine that uses it.
-    processors : int, optional
-        That a Ray started here may use; by default all.
-    folder : path, optional
-        Where agents write their checkpoints: on a cluster one that all machines share, and of
-        one engine at a time. By default a temporary one of this machine, which ``close`` removes.
-    checkpoint_every : int, default=1
-        Rounds between two checkpoints. Agents that are restarted from an older one learn the
-        rounds since then again; until the next checkpoint this process keeps their samples.
-    timeout : float, optional
-        Seconds that an agent may take for its part of a step; by default any time. The start
-        of the engine does not count, but that of a process which Ray replaces meanwhile does.
-    on_timeout : {"restart", "dead"}, default="restart"
-        What is done with an agent that took longer. ``"restart"``: its process is ended and
-        started anew from its checkpoint, ``restarts`` times in one step before ``TimeoutError``.
-        ``"dead"``: it takes no further part; its neighbours go on without its answers, there
-        are no records of it (NaN in a network's trace), and ``dead`` says since which round.
-    restarts : int, default=3
-        See ``on_timeout``.
-    placement : dict, optional
-        Options of the actors, such as ``{"num_cpus": 1}`` or ``{"resources": {...}}``. By default
-        they are spread over the machines and reserve nothing: there may be more agents than
-        processors.
 
     Attributes
     ----------
@@ -101,38 +73,56 @@ class RayEngine:
     'restart'
     """
 
-    def __init__(
-        self,
-        address: str | None = None,
-        *,
-        processors: int | None = None,
-        folder: str | os.PathLike[str] | None = None,
-        checkpoint_every: int = 1,
-        timeout: float | None = None,
-        on_timeout: str = "restart",
-        restarts: int = 3,
-        placement: Mapping[str, Any] | None = None,
-    ) -> None:
-        if not (isinstance(checkpoint_every, int | np.integer) and checkpoint_every >= 1):
-            raise ValueError(
-                f"checkpoint_every must be a whole number of at least 1, got {checkpoint_every!r}"
-            )
-        if timeout is not None and not (
-            isinstance(timeout, int | float | np.number) and timeout > 0.0
-        ):
-            raise ValueError(f"timeout must be a number of seconds above 0, got {timeout!r}")
-        if on_timeout not in ("restart", "dead"):
-            raise ValueError(f"on_timeout must be 'restart' or 'dead', got {on_timeout!r}")
-        if not (isinstance(restarts, int | np.integer) and restarts >= 0):
-            raise ValueError(f"restarts must be a whole number of at least 0, got {restarts!r}")
-        self.address = address
-        self.processors = processors
-        self.folder = folder
-        self.checkpoint_every = int(checkpoint_every)
-        self.timeout = timeout
-        self.on_timeout = on_timeout
-        self.restarts = int(restarts)
-        self.placement = dict(placement or {})
+    address: Annotated[
+        str | None,
+        Instance(str, words="an address", kind="str"),
+        "Of a running Ray cluster.",
+        """Without it the session that this process has is used, and if it has none a Ray is started
+        that only this machine can reach, and shut down by ``close`` of the last engine that uses
+        it.""",
+    ] = field(default=None, kw_only=False)
+    processors: Annotated[
+        int | None, Whole(1), "That a Ray started here may use; by default all."
+    ] = None
+    folder: Annotated[
+        str | os.PathLike[str] | None,
+        Instance(str, words="a path", kind="str"),
+        "Where agents write their checkpoints.",
+        """On a cluster one that all machines share, and of one engine at a time. By default a
+        temporary one of this machine, which ``close`` removes.""",
+    ] = None
+    checkpoint_every: Annotated[
+        int,
+        Whole(1),
+        "Rounds between two checkpoints.",
+        """Agents that are restarted from an older one learn the rounds since then again; until the
+        next checkpoint this process keeps their samples.""",
+    ] = 1
+    timeout: Annotated[
+        float | None,
+        Number(above=0.0),
+        "Seconds that an agent may take for its part of a step; by default any time.",
+        """The start of the engine does not count, but that of a process which Ray replaces
+        meanwhile does.""",
+    ] = None
+    on_timeout: Annotated[
+        Literal["restart", "dead"],
+        "What is done with an agent that took longer.",
+        """``"restart"``: its process is ended and started again from its checkpoint, ``restarts``
+        times in one step before ``TimeoutError``. ``"dead"``: it takes no further part; its
+        neighbours go on without its answers, there are no records of it (NaN in a network's trace),
+        and ``dead`` says since which round.""",
+    ] = "restart"
+    restarts: Annotated[int, Whole(0), "See ``on_timeout``."] = 3
+    placement: Annotated[
+        Mapping[str, Any] | None,
+        """Options of the actors, such as ``{"num_cpus": 1}`` or ``{"resources": {...}}``.""",
+        """By default they are spread over the machines and reserve nothing: there may be more
+        agents than processors.""",
+    ] = None
+
+    def __post_init__(self) -> None:
+        self._check_values()
         self.dead: dict[Name, int] = {}
         self._neighbours: dict[Name, list[Name]] = {}
         self._paths: dict[Name, Path] = {}
@@ -391,7 +381,7 @@ class RayEngine:
         options = {
             "num_cpus": 0,
             "scheduling_strategy": "SPREAD",
-            **self.placement,
+            **(self.placement or {}),
             "max_restarts": -1,
             "max_task_retries": -1,  # calls can be repeated: see Notes
         }

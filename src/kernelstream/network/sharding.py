@@ -13,6 +13,7 @@ from kernelstream.models._base import KernelEstimator
 from kernelstream.models.merging import COUNTED, check_max_points, merge
 from kernelstream.network._runners import Runner, start_runner
 from kernelstream.network._shards import FileRows, Samples, Shard, make_shard, share_names
+from kernelstream.registry import Method, register
 
 
 def fit_sharded(
@@ -235,3 +236,14 @@ def _merge_all(runner: Runner, parts: list[Any], settings: _Merge) -> Any:
             for first in range(0, len(parts), 2)
         ]
     return parts[0]
+
+
+register(
+    Method(
+        name="parts",
+        title="training in parts",
+        description="shards learned side by side and merged as a tree; agents of a network as "
+        "processes that may be lost; the same bits on threads and on Ray",
+        names=("fit_sharded", "network.RayEngine"),
+    )
+)

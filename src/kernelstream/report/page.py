@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelstream._version import __version__
-from kernelstream.models._caps import cap_note
+from kernelstream.models._words import cap_note
 from kernelstream.report import progress as told
 from kernelstream.report.picture import picture
 from kernelstream.report.points import influential_points
@@ -110,7 +110,7 @@ def write_report(
         cost_charts=told.cost_charts(record),
         budget_charts=told.budget_charts(record),
         risk=risk_section(losses) if losses else None,
-        approximation=_approximation(model),
+        approximation=model._approximation(),
         points=influential_points(model, names),
         model_order=order,
         target=target,
@@ -163,34 +163,6 @@ def _fact(value: Any) -> str | list[tuple[str, str]]:
     return str(value)
 
 
-def _approximation(model: Any) -> tuple[str, str]:
-    """What the error spent is, in a heading and a sentence or two."""
-    forced = model.n_forced_
-    if _has_cells(model):
-        beyond = f", {_samples(forced)} outside all cells included" if forced else ""
-        wide = f" (delta {model.delta_:.3g})"
-        return "Error of the approximation", (
-            f"A sample counts for the core point of the cell that it lies in{wide}. This is the "
-            "distance between each step and the same step at the sample itself, in the norm of the "
-            f"function space, summed over all steps{beyond}."
-        )
-    removals = f"; {forced} removal{'s' if forced > 1 else ''} beyond the budget, forced by a cap, "
-    return "Error budget", (
-        "Points are removed only while the function moves less than the budget allows. This is how "
-        "far it moved, in the norm of the function space, summed over all steps"
-        f"{removals + 'included' if forced else ''}."
-    )
-
-
 def _own_notes(model: Any) -> list[str]:
     note = cap_note(model)
     return [f"{note}."] if note else []
-
-
-def _samples(count: int) -> str:
-    return f"{count} sample{'s' if count > 1 else ''}"
-
-
-def _has_cells(model: Any) -> bool:
-    """Whether samples count for the core point of their cell, as in AVM."""
-    return getattr(model, "has_cells", False)

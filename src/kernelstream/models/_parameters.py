@@ -1,0 +1,127 @@
+"""Parameters that several methods share, each declared once.
+
+In a class they are a short list, ``gamma: Gamma = "auto"``: see :mod:`kernelstream.parameters`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from kernelstream.kernels import KERNEL_NAMES, make_kernel
+from kernelstream.kernels import Kernel as KernelObject
+from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, Loss
+from kernelstream.parameters import Number, RandomState, Whole, Words
+from kernelstream.schedules import STEP_NAMES
+
+ClassLoss = Annotated[
+    str | Loss,
+    Words(*CLASSIFICATION_LOSSES),
+    "``hinge``, ``squared_hinge``, ``smooth_hinge``, ``log_loss`` or ``margin_log_loss``.",
+    """With more than two classes ``hinge`` is Crammer and Singer's, ``margin_log_loss`` the
+    logistic loss of the margin and ``log_loss`` the multinomial one. ``log_loss`` gives
+    probabilities.""",
+]
+NumberLoss = Annotated[
+    str | Loss,
+    Words(*REGRESSION_LOSSES),
+    "``squared_error``, ``absolute_error``, ``epsilon_insensitive``, ``huber`` or ``quantile``.",
+    """``Loss("quantile", 0.9)`` for another level. Standardise the target (scikit-learn's
+    ``TransformedTargetRegressor``): steps, budgets and regularisation are in its units, and the
+    function has no intercept.""",
+]
+
+Kernel = Annotated[
+    str | KernelObject,
+    Words(*sorted(KERNEL_NAMES)),
+    """``rbf`` (or ``gaussian``), ``laplacian``, ``matern32``, ``matern52``, ``poly`` (or
+    ``polynomial``), ``linear`` (no intercept: ``poly`` of degree 1 has one), or any Kernel, sums
+    and products included.""",
+    "See :mod:`kernelstream.kernels`.",
+]
+IsotropicKernel = Annotated[
+    str | KernelObject,
+    Words(
+        *sorted(name for name in KERNEL_NAMES if make_kernel(name, 1.0, 3, 1.0).isotropic),
+        needed="a kernel that depends on the distance alone with k(x, x) = 1",
+    ),
+    "``rbf`` (or ``gaussian``), ``laplacian``, ``matern32``, ``matern52``, or such a Kernel.",
+    """It must be isotropic with k(x, x) = 1: only then are points that lie close to one another
+    close in the RKHS.""",
+]
+Gamma = Annotated[
+    float | Literal["auto", "scale"],
+    Number(above=0.0),
+    "Of a kernel given by name.",
+    """``auto`` is 1 / features, right for standardised data; ``scale`` is 1 / (features * variance)
+    of the first call's samples, then frozen.""",
+]
+Degree = Annotated[int, Whole(1, 64), "Of the polynomial kernel."]
+Coef0 = Annotated[float, Number(least=0.0), "Of the polynomial kernel."]
+
+Alpha = Annotated[
+    float,
+    Number(least=0.0),
+    "Regularisation (lambda in the paper).",
+    "Must satisfy eta0 * alpha < 1.",
+]
+LearningRate = Annotated[
+    str,
+    Words(*STEP_NAMES),
+    "eta0, eta0 / (1 + alpha eta0 t) or eta0 / sqrt(1 + t), t counting steps.",
+    "A constant step keeps following a stream that changes.",
+]
+Eta0 = Annotated[float, Number(above=0.0), "The (first) step size (eta in the paper)."]
+
+Parsimony = Annotated[
+    float | Literal["square"],
+    Number(least=0.0),
+    """The error that each step may make to save points: eps = parsimony * eta^(3/2), or eps = eta^2
+    for "square".""",
+    "Larger: fewer points.",
+]
+Epsilon = Annotated[
+    float | None,
+    Number(least=0.0),
+    "That error given directly, in the norm of the RKHS; overrules ``parsimony``.",
+    """A sample that the stored points span to eight digits is merged into them even where this
+    costs more (at most 1e-4 of its weight); ``error_spent_`` includes it.""",
+]
+MaxPoints = Annotated[
+    int | None, Whole(1, 1_000_000), "Never hold more points than this, whatever the error."
+]
+MaxBytes = Annotated[int | None, Whole(1), "Never hold more memory than this, whatever the error."]
+BatchSize = Annotated[
+    int,
+    Whole(1, 1_000_000),
+    "Samples per step.",
+    """An unfinished batch waits until it is full, or for ``flush()``: until then it is not learned
+    from. Larger batches want a larger ``eta0``.""",
+]
+Average = Annotated[
+    bool | int,
+    Whole(2),
+    """Predict with an average of the iterates in which recent ones weigh more (True), or with one
+    that forgets beyond this many steps.""",
+    """It lives on the same points. Much better where the stream does not change, worse where it
+    changes fast.""",
+]
+Projection = Annotated[
+    Literal["greedy", "random"],
+    """Remove the cheapest point (KOMP), or points drawn at random (Remark 6): cheaper steps, a
+    worse model.""",
+]
+
+Epochs = Annotated[
+    int,
+    Whole(1),
+    "Passes over the data in ``fit``; ``partial_fit`` always makes one.",
+]
+Shuffle = Annotated[
+    bool,
+    "Whether ``fit`` visits the samples in a random order; ``partial_fit`` never does.",
+]
+Seed = Annotated[
+    Any,
+    RandomState(),
+    "For the order in ``fit``, and for whatever else the method draws at random.",
+]
