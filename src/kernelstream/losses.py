@@ -24,6 +24,7 @@ _TABLE: dict[str, tuple[int, str, float, str]] = {
     "smooth_hinge": (core.SMOOTH_HINGE, "width", 0.5, "positive"),
     "log_loss": (core.LOG_LOSS, "", 0.0, ""),
     "margin_log_loss": (core.MARGIN_LOG_LOSS, "", 0.0, ""),
+    "perceptron": (core.PERCEPTRON, "", 0.0, ""),
     "squared_error": (core.SQUARED_ERROR, "", 0.0, ""),
     "absolute_error": (core.ABSOLUTE_ERROR, "", 0.0, ""),
     "epsilon_insensitive": (core.EPSILON_INSENSITIVE, "width", 0.1, "positive"),
@@ -39,8 +40,8 @@ class Loss:
     Parameters
     ----------
     name : str
-        One of ``hinge, squared_hinge, smooth_hinge, log_loss, margin_log_loss`` for
-        classification, ``squared_error, absolute_error, epsilon_insensitive, huber,
+        One of ``hinge, squared_hinge, smooth_hinge, log_loss, margin_log_loss, perceptron``
+        for classification, ``squared_error, absolute_error, epsilon_insensitive, huber,
         quantile`` for regression. ``squared_error`` is (f - y)^2 / 2.
     number : float, optional
         The width of the smooth part of ``smooth_hinge`` (0.5) or of the insensitive tube

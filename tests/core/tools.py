@@ -91,6 +91,7 @@ LOSSES = {
     "smooth_hinge": loss.SMOOTH_HINGE,
     "log_loss": loss.LOG_LOSS,
     "margin_log_loss": loss.MARGIN_LOG_LOSS,
+    "perceptron": loss.PERCEPTRON,
     "squared_error": loss.SQUARED_ERROR,
     "absolute_error": loss.ABSOLUTE_ERROR,
     "epsilon_insensitive": loss.EPSILON_INSENSITIVE,

@@ -1,12 +1,13 @@
 """Losses by their definition, and their derivatives in f.
 
 ``f`` is the vector of outputs. With one output a classification target is -1 or +1, with
-several it is the index of the class. At a kink the derivative is zero.
+several it is the index of the class. At a kink the derivative is zero, but a margin of zero is a
+mistake of the perceptron.
 """
 
 import numpy as np
 
-MARGIN = ("hinge", "squared_hinge", "smooth_hinge", "margin_log_loss")
+MARGIN = ("hinge", "squared_hinge", "smooth_hinge", "margin_log_loss", "perceptron")
 CLASSIFICATION = (*MARGIN, "log_loss")
 REGRESSION = ("squared_error", "absolute_error", "epsilon_insensitive", "huber", "quantile")
 
@@ -23,6 +24,8 @@ def _phi(name, number, m):
         if m <= 1.0 - number:
             return 1.0 - m - number / 2.0
         return (1.0 - m) ** 2 / (2.0 * number)
+    if name == "perceptron":
+        return max(0.0, -m)
     return np.logaddexp(0.0, -m)
 
 
@@ -33,6 +36,8 @@ def _phi_slope(name, number, m):
         return -2.0 * max(0.0, 1.0 - m)
     if name == "smooth_hinge":
         return -min(1.0, max(0.0, 1.0 - m) / number)
+    if name == "perceptron":
+        return -1.0 * (m <= 0.0)
     return -np.exp(-np.logaddexp(0.0, m))  # -1 / (1 + e^m)
 
 

@@ -17,12 +17,13 @@ from kernelstream.core.jit import inner, lean
     SMOOTH_HINGE,
     LOG_LOSS,
     MARGIN_LOG_LOSS,
+    PERCEPTRON,
     SQUARED_ERROR,
     ABSOLUTE_ERROR,
     EPSILON_INSENSITIVE,
     HUBER,
     QUANTILE,
-) = range(10)
+) = range(11)
 
 #: Codes below this one are classification losses.
 FIRST_REGRESSION_LOSS = SQUARED_ERROR
@@ -40,6 +41,8 @@ def _margin_value(code, number, m):
         if m <= 1.0 - number:
             return 1.0 - m - 0.5 * number
         return (1.0 - m) ** 2 / (2.0 * number)
+    if code == PERCEPTRON:
+        return max(0.0, -m)
     if m > 0.0:  # log(1 + e^-m) without overflow
         return math.log1p(math.exp(-m))
     return -m + math.log1p(math.exp(m))
@@ -47,7 +50,7 @@ def _margin_value(code, number, m):
 
 @inner
 def _margin_slope(code, number, m):
-    """Derivative in m. At the kink m = 1 of the hinge it is 0."""
+    """Derivative in m. At the kink m = 1 of the hinge it is 0; a margin of 0 is a mistake."""
     if code == HINGE:
         return -1.0 if m < 1.0 else 0.0
     if code == SQUARED_HINGE:
@@ -58,6 +61,8 @@ def _margin_slope(code, number, m):
         if m <= 1.0 - number:
             return -1.0
         return -(1.0 - m) / number
+    if code == PERCEPTRON:
+        return -1.0 if m <= 0.0 else 0.0
     if m > 0.0:
         e = math.exp(-m)
         return -e / (1.0 + e)

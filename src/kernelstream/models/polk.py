@@ -164,23 +164,22 @@ class POLKClassifier(_POLK, KernelClassifier):
 class POLKRegressor(_POLK, KernelRegressor):
     """Nonlinear regression on a stream, in bounded memory.
 
-        See Also
-        --------
-        POLKClassifier : the same for classes.
+    See Also
+    --------
+    POLKClassifier : the same for classes.
 
-        Examples
-        --------
-        >>> import numpy as np
-    from numpy.typing import NDArray
-        >>> from kernelstream import POLKRegressor
-        >>> random = np.random.default_rng(0)
-        >>> X = random.uniform(-3.0, 3.0, (5000, 1))
-        >>> y = np.sin(2.0 * X[:, 0]) + 0.1 * random.normal(size=5000)
-        >>> model = POLKRegressor().partial_fit(X, y)
-        >>> bool(model.score(X, y) > 0.95)
-        True
-        >>> model.model_order_ < 40
-        True
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import POLKRegressor
+    >>> random = np.random.default_rng(0)
+    >>> X = random.uniform(-3.0, 3.0, (5000, 1))
+    >>> y = np.sin(2.0 * X[:, 0]) + 0.1 * random.normal(size=5000)
+    >>> model = POLKRegressor().partial_fit(X, y)
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    >>> model.model_order_ < 40
+    True
     """
 
 

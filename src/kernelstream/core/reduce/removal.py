@@ -9,18 +9,24 @@ import math
 import numpy as np
 
 from kernelstream.core.dictionary import move, random_below
-from kernelstream.core.jit import compiled, inner
+from kernelstream.core.jit import compiled, inner, lean
 from kernelstream.core.lanes import fma
+
+
+@inner
+def _length(state, j):
+    """The norm of what point ``j`` contributes to the function."""
+    square = 0.0
+    for c in range(state.weights.shape[0]):
+        square = fma(state.weights[c, j], state.weights[c, j], square)
+    return state.status[0].scale * math.sqrt(square * state.self_kernels[j])
 
 
 @inner
 def remove(state, j):
     """Drop point ``j``; the last one takes its place. Books the distance to the function before."""
     status = state.status[0]
-    square = 0.0
-    for c in range(state.weights.shape[0]):
-        square = fma(state.weights[c, j], state.weights[c, j], square)
-    status.error_spent += status.scale * math.sqrt(square * state.self_kernels[j])
+    status.error_spent += _length(state, j)
     last = status.order - 1
     if j != last:
         move(state, last, j, 0)
@@ -29,7 +35,7 @@ def remove(state, j):
     status.forced += 1
 
 
-@inner
+@lean
 def remove_random(state):
     """Drop any but the newest point."""
     remove(state, random_below(state.status[0], state.status[0].order - 1))
@@ -45,15 +51,20 @@ def remove_oldest(state):
 
 
 @compiled
-def unroll(state):
-    """Let the ring begin at the first place."""
+def keep_newest(state, kept):
+    """Drop all but the newest points; the ring then begins at the first place."""
     status = state.status[0]
-    n = status.order
-    ages = (np.arange(n) + status.oldest) % n
+    ages = (np.arange(status.order) + status.oldest) % status.order
+    for i in range(status.order - kept):
+        status.error_spent += _length(state, ages[i])
+        status.removed += 1
+        status.forced += 1
+    ages = ages[status.order - kept :]
+    status.order = n = kept
     for array in (state.square_norms, state.absolute_norms, state.self_kernels):
-        array[:n] = array[:n][ages]
+        array[:n] = array[ages]
     for q in range(state.points.shape[0]):
-        state.points[q, :n] = state.points[q, :n][ages]
+        state.points[q, :n] = state.points[q][ages]
     for c in range(state.weights.shape[0]):
-        state.weights[c, :n] = state.weights[c, :n][ages]
+        state.weights[c, :n] = state.weights[c][ages]
     status.oldest = 0
