@@ -220,6 +220,7 @@ WILD = {
     "average": [False, True, 5, 0.5],
     "epsilon": [None, 0.0, 1.0],
     "max_points": [1, 5, 40],
+    "slack": [0, 3],
     "delta": ["auto", 1e-100, 1.0, 1e100, 1e200],
     "coverage": ["hypersphere", "hyperrectangle"],
     "beta": [0.0, 0.05, 3.0, 1e100],
@@ -236,6 +237,8 @@ def wild_runs(draw):
     regression = estimator_class in REGRESSORS
     losses = {"loss": REGRESSION_LOSSES if regression else CLASSIFICATION_LOSSES}
     parameters = drawn(draw, estimator_class, {**losses, **WILD}) | {"random_state": 0}
+    if parameters.get("batch_size", 1) > 1:  # batches have no slack
+        parameters.pop("slack", None)
     if "eta0" in parameters:  # eta0 * alpha must be below 1
         parameters["alpha"] = 0.0
     random = np.random.default_rng(draw(st.integers(0, 1000)))
@@ -281,7 +284,7 @@ def test_finite_stays_finite(run, form):
 
 def assert_within_contract(model):
     p, columns = model.n_features_in_, model._columns
-    order, batch = model._state.extent, model.batch_size
+    order, batch = model._state.extent, model.batch_size + model.slack
     if not model._factored:
         capacity = max(17, 2 * order + 1)
         row, held = p + columns + 4, 201 if getattr(model, "_deciding", False) else batch
@@ -291,7 +294,7 @@ def assert_within_contract(model):
     waiting = (held - 1) * (12 * p + 24) + 8
     assert model.nbytes_ <= 8 * capacity * row + STATUS.itemsize + waiting
     if model.max_points is not None:
-        assert model.model_order_ <= model.max_points
+        assert model.model_order_ <= model.max_points + model.slack
     if model.max_bytes is not None:
         assert model.nbytes_ <= model.max_bytes
     # nbytes_ is the truth: all that a pickle carries besides is names and parameters.
@@ -316,6 +319,7 @@ def test_the_contract_notices_a_leak():
 
 CAPPED = {
     "max_points": [None, 1, 10, 100],
+    "slack": [0, 7],
     "max_bytes": [None, 3000, 30_000, 100_000],
     "epsilon": [0.0, 0.05, 0.5],
     "batch_size": [1, 2, 8, 32],
@@ -333,6 +337,8 @@ def test_memory_is_a_contract(data):
     estimator_class = data.draw(st.sampled_from(ESTIMATORS))
     features = data.draw(st.sampled_from([1, 3, 20]))
     special = drawn(data.draw, estimator_class, CAPPED)
+    if special.get("batch_size", 1) > 1:  # batches have no slack
+        special.pop("slack", None)
     model = estimator_class(random_state=0, **special)
     X, y = stream(estimator_class, n=300, features=features, classes=2)
     if estimator_class in CLASSIFIERS:
@@ -474,6 +480,7 @@ CHUNKING = {
     "averaged batches": {"average": 50, "batch_size": 5},
     "random projection": {"projection": "random"},
     "cap": {"max_points": 9},
+    "slack": {"max_points": 9, "slack": 4},
     "cap on bytes": {"max_bytes": 6000},
     "cap on bytes of batches": {"max_bytes": 6000, "batch_size": 5},
     "polynomial": {"kernel": "poly", "degree": 2, "eta0": 0.01},

@@ -216,15 +216,16 @@ class KernelEstimator(Parameters, InWords, SavedModel, BaseEstimator):  # type: 
         batch = self.batch_size
         outputs = self._outputs if outputs is None else outputs
         columns = outputs * self._parts
-        batch += self.slack
-        limit = np.iinfo(np.int32).max if self.max_points is None else self.max_points + batch
+        beyond = batch + self.slack  # points that may be held beyond the cap
+        limit = np.iinfo(np.int32).max if self.max_points is None else self.max_points + beyond
         if self.max_bytes is not None:
             waiting = self._held_back(features, columns)
             most = min(self.max_bytes, sys.maxsize)  # beyond, a float says too little
             fits = largest_capacity(most - waiting, features, columns, self._factored)
-            if fits < batch + 1:
-                least = state_bytes(batch + 1, features, columns, self._factored) + waiting
+            if fits < beyond + 1:
+                least = state_bytes(beyond + 1, features, columns, self._factored) + waiting
                 together = f" and batches of {batch}" if batch > 1 else ""
+                together += f" and a slack of {self.slack}" if self.slack else ""
                 raise ValueError(
                     f"max_bytes={self.max_bytes} does not hold a single point: for {features} "
                     f"features, {outputs} outputs{together} it must be {least} at least"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,7 @@ class _Paired(_POLK):
         loss (and ``cvar``) of it.""",
     ] = 2
 
+    slack: ClassVar[int] = 0  # type: ignore[misc]
     _lasting = (*_POLK._lasting, "tracking")
 
     def _check_combination(self) -> None:

@@ -124,6 +124,7 @@ class KernelPolicyEvaluation(_POLK):
     # What POLK takes as parameters: half the square of delta, and two states in each step.
     loss = "squared_error"
     batch_size: ClassVar[int] = STATES  # type: ignore[misc]
+    slack: ClassVar[int] = 0  # type: ignore[misc]
     _waits = False
 
     dictionary_ = documented(_POLK.dictionary_, "(M, p): the stored states.")

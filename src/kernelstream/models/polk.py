@@ -56,6 +56,7 @@ class _POLK(KernelEstimator):
     epsilon: p.Epsilon = None
     max_points: p.MaxPoints = 1000
     max_bytes: p.MaxBytes = None
+    slack: p.Slack = 0  # type: ignore[misc]
     batch_size: p.BatchSize = 1
     average: p.Average = False
     projection: p.Projection = "greedy"
@@ -68,6 +69,11 @@ class _POLK(KernelEstimator):
             raise ValueError(
                 f"eta0 * alpha must be below 1 for the step to shrink the function, got "
                 f"{self.eta0} * {self.alpha}"
+            )
+        if self.slack and self.batch_size > 1:
+            raise ValueError(
+                f"slack={self.slack} is for steps of one sample, and batch_size={self.batch_size}: "
+                "a batch is projected together anyway; leave one of the two out"
             )
 
     def _settings(self, outputs: int, most: int) -> NDArray[Any]:
@@ -120,8 +126,8 @@ class _POLK(KernelEstimator):
     nbytes_ = documented(
         KernelEstimator.nbytes_,
         """Bytes held, at most 8 c (p + C + 4 + c) plus a record and the unfinished batch, where the
-        capacity c is at most 4 max(16 + batch_size, M + batch_size) and C counts the outputs (twice
-        with ``average``).""",
+        capacity c is at most 4 max(16 + b, M + b) with b = batch_size + slack, and C counts the
+        outputs (twice with ``average``).""",
     )
 
     @property

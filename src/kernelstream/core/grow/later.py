@@ -82,8 +82,8 @@ def plan(state, outputs, a, gram, new, self_values, budget, most, wanted, remove
     for c in range(columns):
         weights[c, :n] = state.weights[c, :n]
         weights[c, n:] = new[:, c]
-    costs = np.empty(n + q)
-    _price(weights, diagonal, outputs, status.scale, costs)
+    square, costs = np.empty(n + q), np.zeros(n + q)
+    _price(weights, diagonal, outputs, status.scale, square, costs)
 
     # Old points that are likely to go: their columns from one product.
     likely = min(n, q // 2)
@@ -141,25 +141,24 @@ def plan(state, outputs, a, gram, new, self_values, budget, most, wanted, remove
         for i in range(n + q):
             column[i] *= root
             diagonal[i] = fma(-column[i], column[i], diagonal[i])
-        gone = costs == np.inf
-        _price(weights, diagonal, outputs, status.scale, costs)
-        costs[gone] = np.inf
         costs[j] = np.inf
+        _price(weights, diagonal, outputs, status.scale, square, costs)
         count += 1
     return old, error
 
 
 @inner
-def _price(weights, diagonal, outputs, scale, costs):
-    """What removing each point costs; averaged weights are unscaled."""
+def _price(weights, diagonal, outputs, scale, square, costs):
+    """What removing each point costs, where that is not infinite; averaged weights are unscaled."""
     for i in range(costs.shape[0]):
-        costs[i] = 0.0
+        square[i] = 0.0
     for c in range(weights.shape[0]):
         unit = 1.0 if c < outputs else 1.0 / (scale * scale)
         for i in range(costs.shape[0]):
-            costs[i] = fma(unit * weights[c, i], weights[c, i], costs[i])
+            square[i] = fma(unit * weights[c, i], weights[c, i], square[i])
     for i in range(costs.shape[0]):
-        costs[i] /= diagonal[i]
+        if costs[i] < np.inf:
+            costs[i] = square[i] / diagonal[i]
 
 
 @compiled
