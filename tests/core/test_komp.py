@@ -32,10 +32,9 @@ GAMMA = 1.5
 PROGRAM, TWIN = gaussian(GAMMA), naive_kernels.gaussian(GAMMA)
 
 # Compiled for compiled callers only.
-take_in_compiled, find_cheapest, renormalise = map(
-    from_python, (span.take_in, costs.find_cheapest, dictionary.renormalise)
+take_in_compiled, prune, find_cheapest, renormalise = map(
+    from_python, (span.take_in, komp.prune, costs.find_cheapest, dictionary.renormalise)
 )
-prune = komp.prune
 
 
 def problem(n, columns=1, seed=0, spread=1.0):

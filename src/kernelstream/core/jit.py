@@ -122,6 +122,7 @@ def merged(function: Callable[..., Any]) -> Any:
     """The same, made part of its caller before that is compiled: it takes no time of its own.
 
     Whoever calls a compiled function optimises it again, with all that it calls: each level of a
-    long chain of calls costs seconds. For functions with one caller.
+    long chain of calls costs seconds. For functions with one caller; not for what every sample goes
+    through: their references are counted again (see `lean`).
     """
     return compiled(function, inline="always")

@@ -81,9 +81,12 @@ def sample_pass(
     rows = Rows(dense, data, indices, indptr, sparse)
     point = Rows(np.empty((1, points.shape[0])), data[:0], indices[:0], indptr[:0], False)
     record = status[0]
-    outputs, columns = rule.outputs, weights.shape[0]
-    averaged = rule.averaging > 0.0
-    spanning, most, slack = rule.grow == SPAN, rule.most, rule.slack
+    # Read once: what the loop writes could be anywhere, for all the compiler knows.
+    direct, spanning, reduce, outputs = rule.direct, rule.grow == SPAN, rule.reduce, rule.outputs
+    loss, loss_number, regularisation = rule.loss, rule.loss_number, rule.regularisation
+    schedule, initial_step, decay = rule.schedule, rule.initial_step, rule.decay
+    budget, budget_number, projection = rule.budget, rule.budget_number, rule.projection
+    most, slack, averaged, columns = rule.most, rule.slack, rule.averaging > 0.0, weights.shape[0]
     work = np.empty((STACK + depth, diagonal.shape[0]))
     values = np.empty((1, diagonal.shape[0]))
     norms = np.empty((1, 2))
@@ -117,16 +120,19 @@ def sample_pass(
                     predictions[i, c] = dot(values, 0, weights, outputs + c, 0, n)
 
         # direct
-        target = target_of(rule.loss, outputs, targets[i])
-        self_kernel = 0.0
-        if rule.direct == GRADIENT:
-            active, kept = gradient_step(rule, record, f, target, sample_weights[i], slope, new)
+        target = target_of(loss, outputs, targets[i])
+        eta = step_size(schedule, initial_step, decay, record.steps)
+        kept, self_kernel = 1.0 - eta * regularisation, 0.0
+        if direct == GRADIENT:
+            active = gradient_step(
+                loss, loss_number, outputs, f, target, eta, sample_weights[i], slope, new
+            )
         else:
-            kept, self_kernel = 1.0, self_value(program, square)
+            self_kernel = self_value(program, square)
             active = passive_aggressive_step(
                 rule, f, target, sample_weights[i], self_kernel, slope, new
             )
-        allowed = allowed_error(record, rule)
+        allowed = error_budget(budget, budget_number, eta) ** 2
         scale = record.scale * kept
         for c in range(outputs):
             new[c] /= scale
@@ -143,14 +149,14 @@ def sample_pass(
         late = record.pending > 0 or (slack > 0 and active and n >= most)
         if active:
             record.taken += 1
-            if rule.direct == GRADIENT:
+            if direct == GRADIENT:
                 self_kernel = self_value(program, square)
             if late:
                 put_off(state, rows, i, square, absolute, self_kernel, new)
             elif spanning:
                 error = take_in(
                     state, rows, i, square, absolute, values, self_kernel, new, outputs,
-                    allowed / (scale * scale) if rule.projection == GREEDY else -1.0, work,
+                    allowed / (scale * scale) if projection == GREEDY else -1.0, work,
                 ) * (scale * scale)  # fmt: skip
             else:
                 append(state, rows, i, square, absolute, self_kernel, new)
@@ -158,14 +164,14 @@ def sample_pass(
         # reduce
         if late:
             record.owed += allowed
-        elif rule.reduce == KOMP:
-            prune(state, outputs, error, allowed, most, rule.projection)
+        elif reduce == KOMP:
+            prune(state, outputs, error, allowed, most, projection)
         elif record.order > most:
-            if rule.reduce == RANDOM:
+            if reduce == RANDOM:
                 remove_random(state)
-            elif rule.reduce == WINDOW:
+            elif reduce == WINDOW:
                 remove_oldest(state)
-            elif rule.reduce == FORGET:
+            elif reduce == FORGET:
                 shrink_and_forget(state, rule, program, point, work, values, norms)
         record.steps += 1
         record.seen += 1

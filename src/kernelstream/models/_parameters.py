@@ -96,8 +96,8 @@ Slack = Annotated[
     "Points beyond the cap that may wait to be projected together.",
     """At a cap of several hundred points this turns products of a matrix with a vector into
     products of matrices: with 64 a step at 1000 points takes a third of the time, and the model is
-    as good. They are part of the model from the beginning, count in ``model_order_`` and ``nbytes_``
-    and have room within ``max_bytes``. Steps of one sample only.""",
+    as good. They are part of the model at once, count in ``model_order_`` and ``nbytes_`` and have
+    room within ``max_bytes``. Steps of one sample only.""",
 ]
 BatchSize = Annotated[
     int,

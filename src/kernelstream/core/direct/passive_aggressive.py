@@ -7,11 +7,11 @@ Crammer, Dekel, Keshet, Shalev-Shwartz, Singer, "Online passive-aggressive algor
 """
 
 from kernelstream.core.direct import PASSIVE_AGGRESSIVE
-from kernelstream.core.jit import merged
+from kernelstream.core.jit import inline
 from kernelstream.core.loss import loss_derivative, loss_value
 
 
-@merged
+@inline
 def passive_aggressive_step(rule, f, target, sample_weight, self_kernel, slope, new):
     """Set ``new`` to the sample's coefficients; whether there are any."""
     active = loss_derivative(rule.loss, rule.loss_number, f, rule.outputs, target, slope)

@@ -11,7 +11,7 @@ from kernelstream.core.blas import multiply
 from kernelstream.core.costs import find_cheapest, find_crowded, removal_cost
 from kernelstream.core.dictionary import move, random_below
 from kernelstream.core.gram import reflect_away, reflect_block_away
-from kernelstream.core.jit import allocating, compiled, inner, merged
+from kernelstream.core.jit import allocating, compiled, inline, inner, merged
 from kernelstream.core.lanes import dot, fma
 
 GREEDY, RANDOM = range(2)
@@ -191,7 +191,7 @@ def _prune(state, outputs, error, budget, most, projection):
         remove_point(state, j, v, column)
 
 
-@merged
+@inline
 def prune(state, outputs, error, budget, most, projection):
     """Compress within the budget and to at most ``most`` points.
 
