@@ -10,6 +10,7 @@ import functools
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numba
 import numpy as np
@@ -22,14 +23,31 @@ from kernelstream.core.reduce.komp import _prune, prune_block
 from kernelstream.core.state import allocate
 
 
+def is_cached(function: Any) -> bool:
+    """Whether there is machine code of a function on the disk, or nothing to be compiled."""
+    cache = getattr(function, "_cache", None)
+    if cache is None:
+        return True
+    return any(Path(cache.cache_path).glob(f"*.{function.__name__}-*.nbi"))
+
+
+@functools.cache
+def explain() -> None:
+    """Say on a terminal why the first call takes so long; once, or not at all if others say it."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        print(
+            "kernelstream: compiling for this machine, which takes up to half a minute, once ...",
+            file=sys.stderr,
+        )
+
+
 @functools.cache
 def start(blocks: bool = False) -> subprocess.Popen[bytes] | None:
     """Begin, unless it was done before; to be called before a pass that takes points in.
 
     ``blocks``: several samples in a step.
     """
-    first = take_in_block if blocks else take_in
-    if INTERPRETED or any(Path(first._cache.cache_path).glob(f"*.{first.__name__}-*.nbi")):
+    if INTERPRETED or is_cached(take_in_block if blocks else take_in):
         return None
     code = f"import sys; sys.path[:] = {sys.path!r}; import {__name__} as ahead"
     nothing = subprocess.DEVNULL

@@ -192,8 +192,11 @@ class KernelEstimator(Parameters, InWords, SavedModel, BaseEstimator):  # type: 
 
     def _start(self, X: Any, rows: Rows) -> None:
         """An empty state for samples like these."""
-        if self._factored:
-            ahead.start(self.batch_size > 1)
+        compiled_pass = self._pass()
+        if not ahead.is_cached(compiled_pass):
+            ahead.explain()
+            if compiled_pass in (sample_pass, block_pass):
+                ahead.start(compiled_pass is block_pass)
         self.kernel_ = self._make_kernel(rows)
         check.check_kernel_range(self.kernel_, rows)
         check.note_features(self, X)
