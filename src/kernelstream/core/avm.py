@@ -252,9 +252,11 @@ def cell_pass(
         kept = (t - 1.0) / t
         scale = record.scale * kept if t > 1 else 1.0
         for c in range(outputs):  # -eta_t l', eta_t = 1 / (lambda t); true weights
-            new[c] = -sample_weights[i] * slope[c] / (regularisation * t) if active else 0.0
-            if not abs(new[c] / scale) <= LARGEST_WEIGHT:
-                return DIVERGED, i
+            new[c] = 0.0
+            if active and slope[c] != 0.0:  # of many outputs most losses move two
+                new[c] = -sample_weights[i] * slope[c] / (regularisation * t)
+                if not abs(new[c] / scale) <= LARGEST_WEIGHT:
+                    return DIVERGED, i
         if compared:
             gap = _mistake(loss, outputs, f, target) - _mistake(loss, outputs, mean, target)
             record.tracker += (gap - record.tracker) / memory
@@ -272,10 +274,11 @@ def cell_pass(
                 enter(rows, i, n, table)
             total = 0.0
             for c in range(outputs):
-                weights[c, j] += new[c] / scale
-                total += new[c] * new[c]
-                if suffix > 0.0:
-                    weights[outputs + c, j] += record.summed * (new[c] / scale)
+                if new[c] != 0.0:
+                    weights[c, j] += new[c] / scale
+                    total += new[c] * new[c]
+                    if suffix > 0.0:
+                        weights[outputs + c, j] += record.summed * (new[c] / scale)
             if not same:  # |k(x, .) - k(c, .)|^2 = 2 - 2 k(x, c)
                 record.error_spent += np.sqrt(total * max(0.0, 2.0 - 2.0 * values[0, j]))
             if projected:
