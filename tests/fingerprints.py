@@ -34,11 +34,13 @@ from kernelstream import (
     COLKRegressor,
     CompositionalLearner,
     Coverage,
+    ForgetronClassifier,
     KernelExpansion,
     KernelPolicyEvaluation,
     Loss,
     POLKClassifier,
     POLKRegressor,
+    RBPClassifier,
     fit_sharded,
     load,
     make_multidist,
@@ -184,6 +186,17 @@ MODELS = {
         )
         for kernel in KERNELS
     },
+    "POLK, slack": Fit(
+        partial(POLKRegressor, gamma=5.0, slack=7, average=True, **CAP), partial(plane, 400)
+    ),
+    "POLK, random removals with slack": Fit(
+        partial(POLKRegressor, "huber", projection="random", slack=3, **CAP), curve
+    ),
+    "RBP": Fit(partial(RBPClassifier, max_points=10, **SEED), plane),
+    "Forgetron": Fit(partial(ForgetronClassifier, max_points=10, **SEED), two_classes),
+    "Forgetron, sparse": Fit(
+        partial(ForgetronClassifier, max_points=20, **SEED), partial(sparse, classes=3)
+    ),
     "AVM": Fit(partial(AVMClassifier, **SEED), two_classes),
     "AVM, classes": Fit(partial(AVMClassifier, "margin_log_loss", **SEED), plane),
     "AVM, average": Fit(partial(AVMClassifier, "log_loss", average=0.5, **SEED), plane),
@@ -362,6 +375,15 @@ def predicted_first() -> str:
     return digest(*(model.predict_then_learn(**made, classes=range(5)) for model in models))
 
 
+def other_caps() -> str:
+    made = plane(300)
+    models = [kind(max_points=12, **SEED) for kind in (ForgetronClassifier, RBPClassifier)]
+    for cap, first in ((12, 0), (5, 100), (9, 200)):
+        part = {key: array[first : first + 100] for key, array in made.items()}
+        models = [model.set_params(max_points=cap).partial_fit(**part) for model in models]
+    return digest(*(model.fingerprint() for model in models))
+
+
 def loss_of(value: Any, x: Any, y: Any) -> Any:
     return 0.5 * (value - y) ** 2
 
@@ -392,6 +414,7 @@ OTHERS: dict[str, Callable[[], str]] = {
     "coverage": coverage,
     "features of a batch": batch_features,
     "epochs": epochs,
+    "other caps": other_caps,
     "predict, then learn": predicted_first,
     "compositional": compositional,
 }

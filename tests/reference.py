@@ -46,8 +46,8 @@ if __name__ == "__main__":
         np.savez_compressed(FILE, **{name: numbers(name) for name in MODELS})
         sys.exit()
     recorded = np.load(FILE)
-    for name in MODELS:
+    for name in recorded:
         then, now = recorded[name], numbers(name)
         if not np.array_equal(now, then):
             print(f"{name}: {difference(now, then):.1e}")
-    print(f"{len(MODELS)} fits compared")
+    print(f"{len(recorded)} fits compared")
