@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kernelstream.network.sharding import fit_sharded
     from kernelstream.pipeline import StreamModel
     from kernelstream.preparation import Preparation
+    from kernelstream.runs import Run
 
 __all__ = [
     "AVMClassifier",
@@ -44,6 +45,7 @@ __all__ = [
     "POLKClassifier",
     "POLKRegressor",
     "Preparation",
+    "Run",
     "StreamModel",
     "__version__",
     "fit_sharded",
@@ -57,6 +59,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Estimators when first asked for: scikit-learn takes longer to import than all of this."""
     if name in __all__:
+        if name == "Run":
+            from kernelstream.runs import Run
+
+            return Run
         # The pipelines and the networks too, whatever is asked for: load reads their files.
         from kernelstream import feature_stream, models, network, pipeline, preparation
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from kernelstream import CapWarning, POLKClassifier, load, make_multidist, storage
-from kernelstream.cli import quality
 from kernelstream.cli.display import size
+from kernelstream.evaluation import quality
 from kernelstream.models._caps import cap_note
 from tests.cli.tools import write_rows
 

@@ -220,7 +220,19 @@ class Prequential:
         X : (n, p) array, CSR matrix or data frame
         y : (n,) labels or numbers
         """
-        X, y = self._admit(X, y)
+        self._take(*self._admit(X, y))
+
+    def _update_prepared(self, X: Any, y: NDArray[Any]) -> None:
+        """:meth:`update` with rows and targets that a :class:`~kernelstream.StreamModel` admitted.
+
+        They were looked at on the way; what is left is how the model's kernel takes them.
+        """
+        kernel = getattr(self.model, "kernel_", None)
+        if kernel is not None and not kernel.isotropic:
+            self._learner.check_rows(X)
+        self._take(X, y)
+
+    def _take(self, X: Any, y: NDArray[Any]) -> None:
         if self._step > 1:
             X, y = self._with_waiting(X, y)
             self._waiting = None

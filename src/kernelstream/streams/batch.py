@@ -60,6 +60,13 @@ def slice_rows(matrix: Any, start: int, stop: int) -> Any:
     return rows
 
 
+def plain(column: Column) -> NDArray[Any]:
+    """A column as one array: strings with None where one is missing, numbers or dates."""
+    if isinstance(column, Text):
+        return np.array([*column.values, None], dtype=object)[column.codes]
+    return column
+
+
 class Source(Protocol):
     """An iterator of batches that can go on from a position.
 
