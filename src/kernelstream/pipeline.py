@@ -22,7 +22,8 @@ from kernelstream.models._files import Saved, embed, rebuild
 from kernelstream.models._regressor import KernelRegressor
 from kernelstream.models._validation import check_kernel_range
 from kernelstream.models.in_units import InUnits
-from kernelstream.preparation import Preparation, column_of, kind_of
+from kernelstream.preparation import Preparation
+from kernelstream.raw_columns import column_of, kind_of
 from kernelstream.rows import as_rows
 from kernelstream.streams.batch import Batch, Column, Text
 

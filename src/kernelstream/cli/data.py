@@ -17,7 +17,7 @@ from kernelstream.cli.errors import UserError, check_outputs, not_accepted
 from kernelstream.cli.rows import open_rows, warn_of_bad_rows
 from kernelstream.cli.terminal import Console, data_bytes
 from kernelstream.errors import naming
-from kernelstream.preparation import kind_of
+from kernelstream.raw_columns import kind_of
 from kernelstream.storage import replacing
 from kernelstream.streams import (
     list_datasets,

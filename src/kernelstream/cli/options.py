@@ -11,7 +11,7 @@ import typer
 
 from kernelstream.cli.errors import UserError, checked
 from kernelstream.cli.methods import option
-from kernelstream.preparation import KINDS
+from kernelstream.streams.columns import KINDS
 
 RUN = "The run"
 ROWS = "How rows are read and prepared"

@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 from sklearn.base import clone, is_classifier
 
 from kernelstream import models
+from kernelstream.core.threads import one_thread
 from kernelstream.errors import DivergenceError
 from kernelstream.evaluation import Prequential, Trace
 from kernelstream.models._caps import cap_note
@@ -308,8 +309,9 @@ class Run(StreamRun):
                     raise StopIteration
             X, y, first = self._rows
             part = slice(first, first + STEP_ROWS)
-            self.score._update_prepared(X[part], y[part])
-            self._compare(X[part], y[part])
+            with one_thread():  # also for what looks at rows: threads wait on a busy machine
+                self.score._update_prepared(X[part], y[part])
+                self._compare(X[part], y[part])
             self._rows = X, y, part.stop
             if part.stop >= len(y):
                 self._batch_is_done()

@@ -43,6 +43,7 @@ class Batch:
     matrix: Any = None  # (n, p) float64 array or CSR matrix: LIBSVM text, .npz, arrays
     lines: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     #: (n,) where each row came from: its line in a text file from 1, else its row from 0
+    bounded: bool = False  # whether the source has refused infinite and huge numbers
 
     def __len__(self) -> int:
         return len(self.lines)
