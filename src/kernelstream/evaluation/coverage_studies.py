@@ -19,8 +19,15 @@ from kernelstream.compression.coverage import (
     distance_statistics,
     suggested_delta,
 )
-from kernelstream.errors import CapWarning, naming
-from kernelstream.evaluation.plots import PALETTE, VALUE_COLORS, _clean_axes, _import_pyplot
+from kernelstream.errors import CapWarning
+from kernelstream.evaluation.plots import (
+    PALETTE,
+    VALUE_COLORS,
+    _clean_axes,
+    _import_pyplot,
+    right_axis,
+    saved,
+)
 from kernelstream.rows import as_finite_rows, count_rows, slice_rows
 
 if TYPE_CHECKING:
@@ -57,14 +64,11 @@ class DiameterCurve:
         axes.set_ylabel(self.metric, color=PALETTE[0])
         axes.set_xlabel("diameter of the cells, delta")
         _clean_axes(axes)
-        size = axes.twinx()
+        size = right_axis(axes)
         size.plot(self.deltas, self.points, "s--", color=PALETTE[4])
         size.set_ylabel("points", color=PALETTE[4])
         size.set_ylim(bottom=0)
-        _clean_axes(size)
-        size.spines["left"].set_visible(False)
-        size.spines["right"].set_visible(True)
-        return _saved(figure, path)
+        return saved(figure, path)
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,7 @@ class SamplingSurface:
             axes.set_ylabel("beta")
             figure.colorbar(image, ax=axes, label=label)
             _clean_axes(axes)
-        return _saved(figure, path)
+        return saved(figure, path)
 
 
 def diameter_curve(
@@ -231,10 +235,3 @@ def _check_free(model: Any) -> None:
         raise ValueError(f"{type(model).__name__} has no cells: use AVMClassifier or AVMRegressor")
     if isinstance(model.coverage, Coverage):
         raise ValueError("the model's coverage brings its own delta: name only its shape")
-
-
-def _saved(figure: Figure, path: str | os.PathLike[str] | None) -> Figure:
-    if path is not None:
-        with naming(path):
-            figure.savefig(path, dpi=150)
-    return figure

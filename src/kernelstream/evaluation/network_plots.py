@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernelstream.errors import naming
 from kernelstream.evaluation.plots import (
     CURVE_COLOR,
     INK,
@@ -18,6 +17,7 @@ from kernelstream.evaluation.plots import (
     _clean_axes,
     _import_pyplot,
     plot_decision_surface,
+    saved,
 )
 
 if TYPE_CHECKING:
@@ -142,10 +142,7 @@ def plot_network_trace(network: Any, path: str | os.PathLike[str] | None = None)
     for ax in axes:
         _clean_axes(ax)
         ax.grid(color="#E6E6E6", linewidth=0.7)
-    if path is not None:
-        with naming(path):
-            figure.savefig(path, dpi=150)
-    return figure  # type: ignore[no-any-return]
+    return saved(figure, path)
 
 
 def plot_agent_surfaces(

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array, issparse, vstack
+from scipy.sparse import csr_array, issparse
 from sklearn.utils import _safe_indexing, check_array
 
 from kernelstream.evaluation.baselines import Baselines
@@ -17,6 +17,7 @@ from kernelstream.evaluation.learner import Learner, Said, is_classification
 from kernelstream.evaluation.metrics import ClassMetrics, NumberMetrics, check_names
 from kernelstream.evaluation.risk import LossDistribution
 from kernelstream.evaluation.trace import Trace
+from kernelstream.evaluation.waiting import Waiting
 from kernelstream.models.in_units import InUnits
 from kernelstream.rows import check_columns
 
@@ -197,7 +198,7 @@ class Prequential:
         )
         self._baselines = Baselines(self._names[0], self._labels, window=window, lag=lag)
         #: Samples held back: not predicted yet, or with a lag predicted but not learned.
-        self._waiting: tuple[Any, NDArray[Any]] | None = None
+        self._waiting: Waiting | None = None
         #: Targets and what was said of them, not yet told to the metrics; samples told before.
         self._told = 0
         self._untold: list[tuple[NDArray[Any], list[Said]]] = []
@@ -350,15 +351,10 @@ class Prequential:
             self.on_record(record)
 
     def _with_waiting(self, X: Any, y: NDArray[Any]) -> tuple[Any, NDArray[Any]]:
-        if self._waiting is None:
-            return X, y
-        old_X, old_y = self._waiting
-        if issparse(old_X) or issparse(X):
-            return vstack([csr_array(old_X), csr_array(X)], format="csr"), np.append(old_y, y)
-        return np.concatenate([old_X, X]), np.append(old_y, y)
+        return (X, y) if self._waiting is None else self._waiting.followed_by(X, y)
 
     def _wait(self, X: Any, y: NDArray[Any], first: int) -> None:
-        self._waiting = (X[first:].copy(), y[first:].copy()) if first < len(y) else None
+        self._waiting = Waiting(X[first:].copy(), y[first:].copy()) if first < len(y) else None
 
     # ---- checkpoints ----------------------------------------------------------------------
 
@@ -393,18 +389,8 @@ class Prequential:
         if self._labels is not None:
             header["labels"] = self._labels.to_config()
         if self._waiting is not None:
-            X, y = self._waiting
-            header["waiting"] = {"shape": list(X.shape), "sparse": issparse(X), "labels": None}
-            arrays["waiting/y"] = y
-            if self._labels is not None:  # by numbers of their own: they may be new to the run
-                labels = Labels()
-                arrays["waiting/y"] = labels.encode(y)
-                header["waiting"]["labels"] = labels.to_config()
-            if issparse(X):
-                arrays["waiting/data"] = X.data
-                arrays["waiting/indices"], arrays["waiting/indptr"] = X.indices, X.indptr
-            else:
-                arrays["waiting/X"] = X
+            header["waiting"], waiting = self._waiting.state(self._labels is not None)
+            arrays |= _prefixed("waiting", waiting)
         return header, arrays
 
     @classmethod
@@ -442,18 +428,8 @@ class Prequential:
             run._labels.set_config(header["labels"])
         run._metrics.set_arrays(_without("metrics", arrays))
         run._baselines.set_arrays(_without("baselines", arrays))
-        note = header["waiting"]
-        if note is not None:
-            y = arrays["waiting/y"].copy()
-            if note["labels"] is not None:
-                labels = Labels()
-                labels.set_config(note["labels"])
-                y = labels.decode(y)
-            if note["sparse"]:
-                parts = tuple(arrays[f"waiting/{name}"] for name in ("data", "indices", "indptr"))
-                run._waiting = csr_array(parts, shape=tuple(note["shape"])), y
-            else:
-                run._waiting = arrays["waiting/X"].copy(), y
+        if header["waiting"] is not None:
+            run._waiting = Waiting.restore(header["waiting"], _without("waiting", arrays))
             run._admit(*run._waiting)
         return run
 

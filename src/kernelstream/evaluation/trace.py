@@ -9,9 +9,17 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernelstream.errors import naming
 from kernelstream.evaluation.metrics import METRICS
-from kernelstream.evaluation.plots import CURVE_COLOR, INK, PALETTE, _clean_axes, _import_pyplot
+from kernelstream.evaluation.plots import (
+    CURVE_COLOR,
+    INK,
+    PALETTE,
+    _clean_axes,
+    _import_pyplot,
+    grid_lines,
+    right_axis,
+    saved,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -169,7 +177,7 @@ class Trace:
         size.plot(samples, columns["model_order"], color=PALETTE[2], linewidth=1.8, marker=marker)
         size.set_ylabel("points", color=PALETTE[2])
         size.set_ylim(bottom=0)
-        held = size.twinx()
+        held = right_axis(size)
         held.plot(samples, columns["bytes"] / 1024, color=PALETTE[1], linewidth=1.2, marker=marker)
         held.set_ylabel("KiB", color=PALETTE[1])
         held.set_ylim(bottom=0)
@@ -183,15 +191,8 @@ class Trace:
         speed.set_xlabel("samples")
         for axes in (quality, size, speed):
             _clean_axes(axes)
-            axes.grid(color="#E6E6E6", linewidth=0.7)
-            axes.set_axisbelow(True)
-        _clean_axes(held)
-        held.spines["left"].set_visible(False)
-        held.spines["right"].set_visible(True)
-        if path is not None:
-            with naming(path):
-                figure.savefig(path, dpi=150)
-        return figure  # type: ignore[no-any-return]
+            grid_lines(axes)
+        return saved(figure, path)
 
     def _check_not_empty(self, what: str) -> None:
         if not len(self):
