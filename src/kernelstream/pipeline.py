@@ -22,6 +22,7 @@ from kernelstream.models._files import Saved, embed, rebuild
 from kernelstream.models._regressor import KernelRegressor
 from kernelstream.models._validation import check_kernel_range
 from kernelstream.models.in_units import InUnits
+from kernelstream.parts import part_of, prefixed
 from kernelstream.preparation import Preparation
 from kernelstream.raw_columns import column_of, kind_of
 from kernelstream.rows import as_rows
@@ -374,7 +375,7 @@ class StreamModel(Saved):
             "preparation": preparation,
             "model": model,
         }
-        arrays |= {f"preparation_{name}": part for name, part in prepared.items()}
+        arrays |= prefixed("preparation_", prepared)
         if isinstance(self.estimator, InUnits):
             header["units"], units = self.estimator.to_document()
             arrays |= units
@@ -383,10 +384,7 @@ class StreamModel(Saved):
     @classmethod
     def _from_document(cls, document: storage.Document) -> Self:
         header, arrays = document.header, document.arrays
-        prefix = "preparation_"
-        prepared = {
-            name[len(prefix) :]: part for name, part in arrays.items() if name.startswith(prefix)
-        }
+        prepared = part_of("preparation_", arrays)
         preparation = Preparation.from_document(header["preparation"], prepared)
         model = rebuild(header["model"], arrays, "model_")
         fresh = rebuild({**header["model"], "fitted": False}, {}, "")

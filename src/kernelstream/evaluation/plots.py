@@ -6,26 +6,29 @@ Matplotlib, which is imported when a picture is asked for.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernelstream.errors import naming
+from kernelstream.evaluation.drawing import (
+    CURVE_COLOR,
+    INK,
+    PALETTE,
+    SAMPLE_COLOR,
+    VALUE_COLORS,
+    clean_axes,
+    grid_lines,
+    import_pyplot,
+    legend_marker,
+    legend_outside,
+    marker_size,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart. Their black is left to the
-# dictionary; sky blue and yellow come last, being close to blue and faint on white.
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442")
-SAMPLE_COLOR = "#56B4E9"
-CURVE_COLOR = "#D55E00"
-INK = "#1A1A1A"
-VALUE_COLORS = "viridis"
 THINNEST_STRIP = 4.0
 
 
@@ -106,14 +109,14 @@ def plot_decision_surface(
         shades = np.vstack([0.86 * rgb, [[0.45, 0.45, 0.45]]])  # the last row: no known label
         picture.show_samples(samples[:, 1], c=shades[known], alpha=0.55)
     handles = [
-        _legend_marker(str(name), marker="s", color=color, size=8)
+        legend_marker(str(name), marker="s", color=color, size=8)
         for name, color in zip(classes, rgb, strict=True)
     ]
     if show_dictionary:
         handles += picture.show_dictionary(46)
     ax.set(xlim=picture.frame[0], ylim=picture.frame[1])
     if show_legend:
-        _legend_outside(ax, handles)
+        legend_outside(ax, handles)
     return picture.finish(test_error)
 
 
@@ -170,7 +173,7 @@ def plot_fit(
         targets = np.asarray(y, dtype=float).ravel()
         shown.append(np.quantile(targets, [0.01, 0.99]))
         picture.show_samples(targets, c=SAMPLE_COLOR, alpha=0.45)
-        handles.append(_legend_marker("samples", marker="o", color=SAMPLE_COLOR, size=5))
+        handles.append(legend_marker("samples", marker="o", color=SAMPLE_COLOR, size=5))
     (line,) = ax.plot(x_grid, curve, color=CURVE_COLOR, linewidth=2.4, zorder=3, label="model")
     handles.append(line)
     if show_dictionary:
@@ -181,7 +184,7 @@ def plot_fit(
     ax.set_ylim(lowest - pad, highest + pad)
     grid_lines(ax)
     if show_legend:
-        _legend_outside(ax, handles)
+        legend_outside(ax, handles)
     return picture.finish()
 
 
@@ -248,7 +251,7 @@ class _Picture:
     def __init__(
         self, model: Any, X: ArrayLike | None, features: int, caller: str, ax: Axes | None
     ) -> None:
-        plt = _import_pyplot()
+        plt = import_pyplot()
         self.model = model
         self.features = features
         self.dictionary = _dictionary(model)
@@ -279,7 +282,7 @@ class _Picture:
 
     def show_samples(self, heights: Any, **style: Any) -> None:
         assert self.samples is not None
-        size = _marker_size(len(self.samples))
+        size = marker_size(len(self.samples))
         self.ax.scatter(self.samples[:, 0], heights, s=size, linewidths=0, zorder=2, **style)
 
     def show_dictionary(self, size: float) -> list[Any]:
@@ -291,23 +294,13 @@ class _Picture:
         # A thin white rim keeps the points apart from each other and from dark samples.
         rim = {"edgecolors": "white", "linewidths": 1.1}
         self.ax.scatter(points[:, 0], np.ravel(heights), s=size, c=INK, zorder=4, **rim)
-        return [_legend_marker("dictionary", marker="o", color=INK, size=7.5)]
+        return [legend_marker("dictionary", marker="o", color=INK, size=7.5)]
 
     def finish(self, test_error: float | None = None) -> Axes:
-        _clean_axes(self.ax)
+        clean_axes(self.ax)
         title = _title(self.model, self.dictionary, test_error)
         self.ax.set_title(title, loc="left", fontsize=11, color=INK)
         return self.ax  # type: ignore[no-any-return]
-
-
-def _import_pyplot() -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            "Plots need Matplotlib, which is not installed: pip install kernelstream[plot]"
-        ) from error
-    return plt
 
 
 def _dictionary(model: Any) -> NDArray[np.float64] | None:
@@ -413,57 +406,6 @@ def _contour(
 ) -> None:
     if field.min() < level < field.max():  # Matplotlib warns about a level that is not met
         ax.contour(x, y, field, levels=[level], colors=INK, zorder=3, **style)
-
-
-def _marker_size(n_samples: int) -> float:
-    return float(np.clip(9000 / n_samples, 4, 26))
-
-
-def _legend_marker(label: str, *, marker: str, color: Any, size: float) -> Any:
-    from matplotlib.lines import Line2D
-
-    return Line2D([], [], linestyle="none", marker=marker, color=color, ms=size, label=label)
-
-
-def _legend_outside(ax: Axes, handles: list[Any]) -> None:
-    ax.legend(
-        handles=handles,
-        loc="upper left",
-        bbox_to_anchor=(1.01, 1.0),
-        frameon=False,
-        fontsize=9,
-        borderaxespad=0.2,
-    )
-
-
-def grid_lines(ax: Axes) -> None:
-    """Pale lines behind what is drawn."""
-    ax.grid(color="#E6E6E6", linewidth=0.7)
-    ax.set_axisbelow(True)
-
-
-def right_axis(ax: Axes) -> Axes:
-    """A second scale, on the right."""
-    other = ax.twinx()
-    _clean_axes(other)
-    other.spines["left"].set_visible(False)
-    other.spines["right"].set_visible(True)
-    return other  # type: ignore[no-any-return]
-
-
-def saved(figure: Figure, path: str | os.PathLike[str] | None) -> Figure:
-    """The figure, which is saved where a path is given."""
-    if path is not None:
-        with naming(path):
-            figure.savefig(path, dpi=150)
-    return figure
-
-
-def _clean_axes(ax: Axes) -> None:
-    ax.tick_params(length=3, color="#9A9A9A", labelsize=9, labelcolor="#4D4D4D")
-    for side, spine in ax.spines.items():
-        spine.set_visible(side in ("left", "bottom"))
-        spine.set_color("#9A9A9A")
 
 
 def _title(model: Any, dictionary: NDArray[np.float64] | None, test_error: float | None) -> str:

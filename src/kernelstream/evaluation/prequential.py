@@ -19,6 +19,7 @@ from kernelstream.evaluation.risk import LossDistribution
 from kernelstream.evaluation.trace import Trace
 from kernelstream.evaluation.waiting import Waiting
 from kernelstream.models.in_units import InUnits
+from kernelstream.parts import part_of, prefixed
 from kernelstream.rows import check_columns
 
 DEFAULT_METRICS = {True: ("accuracy", "kappa"), False: ("mae", "rmse")}
@@ -381,16 +382,16 @@ class Prequential:
             "waiting": None,
             "unmeasured": None if self.losses is None else self._unmeasured,
         }
-        arrays = _prefixed("trace", self.trace.to_columns())
-        arrays |= _prefixed("metrics", self._metrics.arrays())
-        arrays |= _prefixed("baselines", self._baselines.arrays())
+        arrays = prefixed("trace/", self.trace.to_columns())
+        arrays |= prefixed("metrics/", self._metrics.arrays())
+        arrays |= prefixed("baselines/", self._baselines.arrays())
         if self.losses is not None:
-            arrays |= _prefixed("losses", self.losses.arrays())
+            arrays |= prefixed("losses/", self.losses.arrays())
         if self._labels is not None:
             header["labels"] = self._labels.to_config()
         if self._waiting is not None:
             header["waiting"], waiting = self._waiting.state(self._labels is not None)
-            arrays |= _prefixed("waiting", waiting)
+            arrays |= prefixed("waiting/", waiting)
         return header, arrays
 
     @classmethod
@@ -419,17 +420,17 @@ class Prequential:
         )  # fmt: skip
         if run.losses is not None:
             run._unmeasured = header["unmeasured"]
-            run.losses.set_arrays(_without("losses", arrays))
+            run.losses.set_arrays(part_of("losses/", arrays))
         run.samples = run._told = header["samples"]
         run.seconds = float(header["seconds"])
         run._offset = header["offset"]
-        run.trace = Trace.from_columns(_without("trace", arrays), every=header["record_every"])
+        run.trace = Trace.from_columns(part_of("trace/", arrays), every=header["record_every"])
         if run._labels is not None:
             run._labels.set_config(header["labels"])
-        run._metrics.set_arrays(_without("metrics", arrays))
-        run._baselines.set_arrays(_without("baselines", arrays))
+        run._metrics.set_arrays(part_of("metrics/", arrays))
+        run._baselines.set_arrays(part_of("baselines/", arrays))
         if header["waiting"] is not None:
-            run._waiting = Waiting.restore(header["waiting"], _without("waiting", arrays))
+            run._waiting = Waiting.restore(header["waiting"], part_of("waiting/", arrays))
             run._admit(*run._waiting)
         return run
 
@@ -444,14 +445,3 @@ def _rows(X: Any, first: int, end: int) -> Any:
     if isinstance(X, np.ndarray) or issparse(X):
         return X[first:end]
     return _safe_indexing(X, slice(first, end))
-
-
-def _prefixed(name: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    return {f"{name}/{key}": array for key, array in arrays.items()}
-
-
-def _without(name: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    start = f"{name}/"
-    return {
-        key.removeprefix(start): array for key, array in arrays.items() if key.startswith(start)
-    }

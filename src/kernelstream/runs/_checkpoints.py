@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from kernelstream import storage
 from kernelstream.evaluation import Prequential
+from kernelstream.parts import part_of, prefixed
 from kernelstream.pipeline import StreamModel
 from kernelstream.runs._reading import RunError, Spelling
 from kernelstream.streams import StreamError
@@ -46,7 +47,7 @@ class Checkpoint(NamedTuple):
             parts["neutral score"] = self.neutral.score.state()
         named: dict[str, Any] = {}
         for part, (header[part], arrays) in parts.items():
-            named |= {f"{part}:{name}": array for name, array in arrays.items()}
+            named |= prefixed(f"{part}:", arrays)
         path.parent.mkdir(parents=True, exist_ok=True)
         storage.write(path, _KIND, header, named)
 
@@ -77,18 +78,11 @@ class Checkpoint(NamedTuple):
 
 def _restored(document: storage.Document) -> Checkpoint:
     header = document.header
-    arrays: dict[str, dict[str, Any]] = {
-        part: {} for part in ("model", "score", "neutral", "neutral score")
-    }
-    for name, array in document.arrays.items():
-        part, _, rest = name.partition(":")
-        arrays[part][rest] = array
 
     def scored(model: str, score: str) -> Scored:
-        own = StreamModel._from_document(
-            storage.Document("StreamModel", header[model], arrays[model])
-        )
-        return Scored(own, Prequential.restore(own.estimator, header[score], arrays[score]))
+        taught, measured = (part_of(f"{part}:", document.arrays) for part in (model, score))
+        own = StreamModel._from_document(storage.Document("StreamModel", header[model], taught))
+        return Scored(own, Prequential.restore(own.estimator, header[score], measured))
 
     neutral = scored("neutral", "neutral score") if header.get("neutral") else None
     return Checkpoint(
