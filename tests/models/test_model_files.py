@@ -44,7 +44,7 @@ def test_round_trip(estimator_class, form, average, batch_size, tmp_path):
     X, y = stream(estimator_class, n=190, classes=3)
     X = FORMS[form](X)
     model = estimator_class(
-        average=average, random_state=np.random.RandomState(0),
+        random_state=np.random.RandomState(0), **having(estimator_class, average=average),
         **waiting(estimator_class, batch_size),
     )  # fmt: skip
     model.partial_fit(X, y).save(tmp_path / "model")

@@ -14,9 +14,11 @@ from kernelstream.models._files import load
 from kernelstream.models.avm import AVMClassifier, AVMRegressor
 from kernelstream.models.colk import COLKClassifier, COLKRegressor
 from kernelstream.models.compositional import CompositionalLearner
+from kernelstream.models.forgetron import ForgetronClassifier
 from kernelstream.models.merging import merge
 from kernelstream.models.policy import KernelPolicyEvaluation
 from kernelstream.models.polk import POLKClassifier, POLKRegressor
+from kernelstream.models.rbp import RBPClassifier
 
 __all__ = [
     "AVMClassifier",
@@ -24,9 +26,11 @@ __all__ = [
     "COLKClassifier",
     "COLKRegressor",
     "CompositionalLearner",
+    "ForgetronClassifier",
     "KernelPolicyEvaluation",
     "POLKClassifier",
     "POLKRegressor",
+    "RBPClassifier",
     "load",
     "merge",
 ]
