@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.data import folder
 from benchmarks.tables import show
 from kernelstream import AVMClassifier, AVMRegressor
-from kernelstream.cli.running import resident_bytes
+from kernelstream.cli.display import resident_bytes
 from kernelstream.evaluation import RiseDetector
 from kernelstream.features import (
     KernelFeatures,

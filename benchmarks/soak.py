@@ -24,7 +24,7 @@ from kernelstream import (
     KernelPolicyEvaluation,
     POLKClassifier,
 )
-from kernelstream.cli.running import resident_bytes
+from kernelstream.cli.display import resident_bytes
 from kernelstream.features import OnlineKernelFeatures
 
 #: Samples made and learned at a time; never more than a thousandth of the run.

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import kernelstream
-from kernelstream import KernelExpansion
+from kernelstream import KernelExpansion, Run
+from kernelstream.streams import open_stream
 from tests.cli.tools import Tool
 from tests.golden.write import EXTRACTION, RUNS, learn, more, predict, rows, write_table
 
@@ -52,6 +53,27 @@ def test_old_runs_go_on(release, name, tmp_path, monkeypatch, capsys):
         for path in ("again.ks", FOLDER / release / f"{name}-later.ks")
     )
     assert again == pytest.approx(later, rel=1e-7) if "numbers" in name else again == later
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize(("name", "target", "other"), [
+    ("tool-classes", "label", "height"), ("tool-numbers", "height", "label"),
+])  # fmt: skip
+def test_old_runs_go_on_in_python(release, name, target, other, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_table(tmp_path / "rows.csv", 300)
+    shutil.copytree(FOLDER / release / f"{name}-checkpoint", "run")
+    run = Run(
+        "rows.csv", target, parameters={"max_points": 20}, drop=[other], buckets=4,
+        checkpoint="run", resume=True,
+    )  # fmt: skip
+    assert run.samples == 200
+    again, later = run.run().model, kernelstream.load(FOLDER / release / f"{name}-later.ks")
+    assert again.model.n_seen_ == later.model.n_seen_
+    found, expected = (
+        model.predict(next(open_stream("rows.csv"))).tolist() for model in (again, later)
+    )
+    assert found == pytest.approx(expected, rel=1e-7) if "numbers" in name else found == expected
 
 
 @pytest.mark.parametrize("release", RELEASES)

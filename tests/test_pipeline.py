@@ -1,5 +1,6 @@
 """Raw rows in, predictions in the stream's own terms out; one file; any chunking, same bits."""
 
+import re
 import subprocess
 import sys
 from itertools import product
@@ -272,6 +273,32 @@ def test_an_error_inside_the_estimator_changes_nothing(task):
         with pytest.raises(ValueError, match="too large for"):
             model.predict_then_learn(bad)
         assert model.fingerprint() == before
+
+
+def test_a_class_without_room_after_others_changes_nothing():
+    """Rows without a target split the batch: the new class is in a part of its own."""
+    batch = rows("classification", texts=False, gaps=False)
+    y = (np.arange(N) % 2).astype(float)
+    y[100], y[130] = np.nan, 2.0
+    batch = Batch({**batch.columns, "y": y}, lines=batch.lines)
+    with pytest.raises(ValueError, match="must be") as refused:
+        fresh("classification", batch, max_bytes=1).learn(cut(batch, 0, 60))
+    least = int(re.search(r"must be (\d+) at least", str(refused.value))[1])
+    model = fresh("classification", batch, max_bytes=least).learn(cut(batch, 0, 60))
+    before = model.fingerprint()
+    with pytest.raises(ValueError, match="3 outputs it must be"):
+        model.predict_then_learn(cut(batch, 60, N))
+    assert model.fingerprint() == before
+
+
+@tasks
+def test_no_model_is_copied(task, monkeypatch):
+    batch = rows(task, texts=False)
+    model = fresh(task, batch).learn(cut(batch, 0, 100))
+    monkeypatch.setattr("copy.deepcopy", None)
+    points = model.model._state.points
+    model.predict_then_learn(cut(batch, 100, 101))
+    assert np.shares_memory(model.model._state.points, points)
 
 
 def test_targets_that_make_no_sense():

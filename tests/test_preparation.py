@@ -226,7 +226,7 @@ def test_texts_are_hashed_once_each_and_unseen_ones_too():
     assert crowded.transform(row("a", "b"), learn=True).data.tolist() == [2.0]
     many = Text(np.arange(70_000, dtype=np.int32), [str(k) for k in range(70_000)])
     preparation.transform(Batch({"c": many, "d": many}, lines=np.arange(70_000)))
-    assert len(preparation._buckets_of) <= 2**16
+    assert len(preparation._hashed._known) <= 2**16
 
 
 def test_dates_lie_on_circles():

@@ -14,7 +14,17 @@ from pathlib import Path
 import pytest
 
 import kernelstream
-from kernelstream import evaluation, features, kernels, models, network, registry, report, streams
+from kernelstream import (
+    evaluation,
+    features,
+    kernels,
+    models,
+    network,
+    registry,
+    report,
+    runs,
+    streams,
+)
 from kernelstream.cli.methods import METHODS, method_options
 from kernelstream.parameters import parameters_of
 from kernelstream.registry import Method, register
@@ -66,6 +76,15 @@ def test_the_default_comes_first():
     assert {"polk", "avm", "colk"} <= set(METHODS)
 
 
+def test_the_method_of_an_estimator():
+    class Derived(models.AVMClassifier):
+        pass
+
+    assert registry.method_of(models.AVMRegressor).name == "avm"
+    assert registry.method_of(Derived).name == "avm"
+    assert registry.method_of(dict) is None
+
+
 def test_a_name_can_be_taken_once():
     polk = registry.methods()["polk"]
     assert register(polk) is polk  # again: the module was imported again
@@ -100,7 +119,7 @@ def test_outdated_lists_are_noticed(lists, monkeypatch):
 def test_all_public_names_are_in_the_reference():
     text = (ROOT / "docs" / "reference" / "python.rst").read_text("utf-8")
     listed = {line.strip().rpartition(".")[2] for line in text.splitlines() if line[:3] == "   "}
-    homes = (kernelstream, evaluation, features, network, report, streams)
+    homes = (kernelstream, evaluation, features, network, report, runs, streams)
     public = {name for home in homes for name in home.__all__}
     public |= {
         name
@@ -197,7 +216,7 @@ def test_methods_of_other_packages_join(tmp_path):
     assert names == ["polk", *sorted({*METHODS, "echo"} - {"polk"})]
     assert echoes == 3
     assert text == "How often it is heard. \\[echo: 2]"
-    assert refused == "--model echo does not learn regression; choose another --model"
+    assert refused.startswith("--model echo does not learn regression; take another --model (polk")
     # Its files load in a process that has not imported it.
     code = "import kernelstream; print(kernelstream.load('echo.ks').echoes)"
     assert python(code, tmp_path, cwd=tmp_path) == "3\n"

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kernelstream.network.sharding import fit_sharded
     from kernelstream.pipeline import StreamModel
     from kernelstream.preparation import Preparation
+    from kernelstream.runs import Run
 
 __all__ = [
     "AVMClassifier",
@@ -48,6 +49,7 @@ __all__ = [
     "POLKRegressor",
     "Preparation",
     "RBPClassifier",
+    "Run",
     "StreamModel",
     "__version__",
     "fit_sharded",
@@ -60,6 +62,10 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Estimators when first asked for: scikit-learn takes longer to import than all of this."""
+    if name == "Run":
+        from kernelstream.runs import Run
+
+        return Run
     # A method whose file is new is not in the list yet. Modules have names in small letters.
     if name in __all__ or name[:1].isupper():
         # The pipelines and the networks too, whatever is asked for: load reads their files.

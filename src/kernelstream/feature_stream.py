@@ -13,6 +13,7 @@ from kernelstream._version import __version__
 from kernelstream.features import OnlineKernelFeatures
 from kernelstream.models._base import as_before_on_error
 from kernelstream.models._files import Saved
+from kernelstream.parts import part_of, prefixed
 from kernelstream.preparation import Preparation
 from kernelstream.streams.batch import Batch
 
@@ -84,23 +85,15 @@ class StreamFeatures(Saved):
         preparation, prepared = self.preparation.to_document()
         extractor, arrays = self.extractor._document()
         header = {"version": __version__, "preparation": preparation, "extractor": extractor}
-        named = {_PREPARATION + name: part for name, part in prepared.items()}
-        return header, named | {_EXTRACTOR + name: part for name, part in arrays.items()}
+        return header, prefixed(_PREPARATION, prepared) | prefixed(_EXTRACTOR, arrays)
 
     @classmethod
     def _from_document(cls, document: storage.Document) -> Self:
-        header = document.header
-
-        def part(prefix: str) -> dict[str, NDArray[Any]]:
-            return {
-                name.removeprefix(prefix): array
-                for name, array in document.arrays.items()
-                if name.startswith(prefix)
-            }
-
-        preparation = Preparation.from_document(header["preparation"], part(_PREPARATION))
+        header, arrays = document.header, document.arrays
+        prepared, extracted = part_of(_PREPARATION, arrays), part_of(_EXTRACTOR, arrays)
+        preparation = Preparation.from_document(header["preparation"], prepared)
         extractor = OnlineKernelFeatures._from_document(
-            storage.Document("OnlineKernelFeatures", header["extractor"], part(_EXTRACTOR))
+            storage.Document("OnlineKernelFeatures", header["extractor"], extracted)
         )
         if extractor.n_features_in_ != preparation.width:
             raise ValueError("the extractor's features are not those of the preparation")

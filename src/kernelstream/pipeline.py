@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -17,11 +17,15 @@ from kernelstream import storage
 from kernelstream._version import __version__
 from kernelstream.limits import LARGEST_ENTRY
 from kernelstream.models._base import as_before_on_error
-from kernelstream.models._classifier import KernelClassifier
+from kernelstream.models._classifier import KernelClassifier, _outputs_for
 from kernelstream.models._files import Saved, embed, rebuild
 from kernelstream.models._regressor import KernelRegressor
+from kernelstream.models._validation import check_kernel_range
 from kernelstream.models.in_units import InUnits
-from kernelstream.preparation import Preparation, column_of, kind_of
+from kernelstream.parts import part_of, prefixed
+from kernelstream.preparation import Preparation
+from kernelstream.raw_columns import column_of, kind_of
+from kernelstream.rows import as_rows
 from kernelstream.streams.batch import Batch, Column, Text
 
 __all__ = ["StreamModel", "guess_task"]
@@ -67,7 +71,7 @@ class StreamModel(Saved):
     :meth:`predict_then_learn` are the same, too, if the estimator's ``batch_size`` is 1; others
     may differ in the last bit with the number of rows predicted together. If anything is
     wrong with a batch, the model stays as it was; only a :class:`~kernelstream.DivergenceError`
-    may come after some of its rows were learned.
+    or :class:`~kernelstream.IllConditionedError` may come after some of its rows were learned.
 
     **Classes** are texts or whole numbers; new ones may appear at any time. Before the first
     label no class is known, and no prediction can be made: NaN, or "" where labels are texts.
@@ -105,8 +109,8 @@ class StreamModel(Saved):
     ...     return Batch({"height": height, "size": size}, lines=np.arange(n))
     >>> preparation = Preparation({"height": "number", "size": "text"}, ignore=["size"])
     >>> model = StreamModel(POLKClassifier(), preparation, "size", "classification")
-    >>> said, true = model.predict_then_learn(rows(2000))
-    >>> bool(np.mean(said == true) > 0.95)
+    >>> predicted, true = model.predict_then_learn(rows(2000))
+    >>> bool(np.mean(predicted == true) > 0.95)
     True
     >>> model.predict(Batch({"height": np.array([150.0, 190.0])}, lines=np.arange(2)))
     array(['small', 'tall'], dtype='<U5')
@@ -152,7 +156,7 @@ class StreamModel(Saved):
     def learn(self, batch: Batch) -> Self:
         """Learn from the next rows of the stream."""
         if len(batch):
-            with self._all_or_nothing(in_parts=False):
+            with self._all_or_nothing():
                 X, targets = self.admit(batch)
                 if len(targets):
                     self.estimator.partial_fit(X, targets)
@@ -163,7 +167,7 @@ class StreamModel(Saved):
 
         Returns
         -------
-        said : (n,) array
+        predicted : (n,) array
             What the model predicted before it learned from that row (with ``batch_size`` > 1:
             from that row's batch).
         true : (n,) array
@@ -172,14 +176,15 @@ class StreamModel(Saved):
         if not len(batch):
             targets, _, _ = self._targets(batch)
             return targets, targets
-        with self._all_or_nothing(in_parts=True):
+        with self._all_or_nothing():
             X, targets, known = self._admit(batch)
-            said = self._teach(X, targets, known)
-        return said, targets if known.all() else np.where(known, targets, self._nothing)
+            self._check_ahead(X, targets[known])
+            predicted = self._teach(X, targets, known)
+        return predicted, targets if known.all() else np.where(known, targets, self._nothing)
 
     def flush(self) -> Self:
         """Learn now from rows kept waiting: the stream is over."""
-        with self._all_or_nothing(in_parts=False):
+        with self._all_or_nothing():
             self.estimator.flush()
         return self
 
@@ -192,42 +197,53 @@ class StreamModel(Saved):
         return X, targets, known
 
     def _teach(self, X: Any, targets: NDArray[Any], known: Any) -> NDArray[Any]:
-        """Hand rows to the estimator, in order; returns what it said before each."""
-        speechless = self.task == "classification" and not hasattr(self.model, "_state")
+        """Hand rows to the estimator, in order; returns its prediction of each from before."""
+        nothing_known = self.task == "classification" and not hasattr(self.model, "_state")
         edges = np.flatnonzero(known[1:] != known[:-1]) + 1
-        if speechless:  # the first label comes alone: no class is known before
+        if nothing_known:  # the first label comes alone: no class is known before
             first = int(np.argmax(known)) if known.any() else len(known)
             edges = np.union1d(edges, [edge for edge in (first, first + 1) if edge < len(known)])
-        said = []
+        predicted = []
         for first, end in itertools.pairwise([0, *edges[edges > 0].tolist(), len(known)]):
             if self.task == "classification" and not hasattr(self.model, "_state"):
-                said.append(np.full(end - first, self._nothing))
+                predicted.append(np.full(end - first, self._nothing))
                 if known[first]:
                     self.model.partial_fit(X[first:end], targets[first:end])
             elif known[first]:
-                said.append(self.estimator.predict_then_learn(X[first:end], targets[first:end]))
+                predicted.append(
+                    self.estimator.predict_then_learn(X[first:end], targets[first:end])
+                )
             else:  # one by one: how many rows are evaluated at once changes the last bits
-                said.extend(self.estimator.predict(X[i : i + 1]) for i in range(first, end))
-        return np.concatenate(said)
+                predicted.extend(self.estimator.predict(X[i : i + 1]) for i in range(first, end))
+        return np.concatenate(predicted)
+
+    def _check_ahead(self, X: Any, targets: NDArray[Any]) -> None:
+        """Refuse now what a model would refuse when it has learned from some of the rows.
+
+        A model that has learned sees to itself within one call, and the preparation to the
+        entries; across several calls a kernel value may still overflow, or a class find no room.
+        """
+        model = self.model
+        if not hasattr(model, "_state"):
+            return
+        if not model.kernel_.isotropic:
+            check_kernel_range(model.kernel_, as_rows(X))
+        if self.task == "classification" and getattr(model, "max_bytes", None) is not None:
+            classes = len(np.union1d(model.classes_, targets))
+            model._capacity_limit(model.n_features_in_, _outputs_for(classes))
 
     @contextmanager
-    def _all_or_nothing(self, in_parts: bool) -> Iterator[None]:
-        """An error in here leaves everything as it was.
-
-        The estimator sees to itself within one call; several calls need a copy of it.
-        """
-        copied = copy.deepcopy(vars(self.model)) if in_parts else None
-        wrapped = vars(self.estimator).copy()
-        try:
-            with as_before_on_error(self), as_before_on_error(self.preparation):
-                yield
-        except Exception:
-            if self.estimator is not self.model:
-                self.estimator.__dict__.update(wrapped)
-            if copied is not None:
-                self.model.__dict__.clear()
-                self.model.__dict__.update(copied)
-            raise
+    def _all_or_nothing(self) -> Iterator[None]:
+        """An error in here leaves everything as it was; see also :meth:`_check_ahead`."""
+        parts = [self, self.preparation]
+        if self.estimator is not self.model:
+            parts.append(self.estimator)
+        if not hasattr(self.model, "_state"):  # nothing of it can be changed in place
+            parts.append(self.model)
+        with ExitStack() as stack:
+            for part in parts:
+                stack.enter_context(as_before_on_error(part))
+            yield
 
     # ---- the target -------------------------------------------------------------------
 
@@ -359,7 +375,7 @@ class StreamModel(Saved):
             "preparation": preparation,
             "model": model,
         }
-        arrays |= {f"preparation_{name}": part for name, part in prepared.items()}
+        arrays |= prefixed("preparation_", prepared)
         if isinstance(self.estimator, InUnits):
             header["units"], units = self.estimator.to_document()
             arrays |= units
@@ -368,10 +384,7 @@ class StreamModel(Saved):
     @classmethod
     def _from_document(cls, document: storage.Document) -> Self:
         header, arrays = document.header, document.arrays
-        prefix = "preparation_"
-        prepared = {
-            name[len(prefix) :]: part for name, part in arrays.items() if name.startswith(prefix)
-        }
+        prepared = part_of("preparation_", arrays)
         preparation = Preparation.from_document(header["preparation"], prepared)
         model = rebuild(header["model"], arrays, "model_")
         fresh = rebuild({**header["model"], "fitted": False}, {}, "")

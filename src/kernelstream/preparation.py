@@ -10,21 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack, issparse
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import murmurhash3_32
 
+from kernelstream import raw_columns as raw
 from kernelstream.limits import LARGEST_ENTRY
+from kernelstream.raw_columns import CIRCLES, HashedTexts, column_of, kind_of, unnamed
 from kernelstream.standardisation import LARGEST_WARM_UP, Running, standardise
-from kernelstream.streams.batch import Batch, Column, Text
-
-#: What a column can hold.
-KINDS = ("number", "text", "date")
+from kernelstream.streams.batch import Batch, Text
+from kernelstream.streams.columns import KINDS
 
 LARGEST_WIDTH = 2**24
-
-#: Hashes of texts that are kept at hand; when there are more, all are forgotten.
-_MOST_HASHES = 2**16
-
-_CIRCLES = (("hour", 1440), ("weekday", 7), ("day of year", 366))
 
 
 class _Parts(NamedTuple):
@@ -122,7 +116,7 @@ class Preparation:
         self._sparse = False  # the features without names are
         self._square_norm = 0.0  # of sparse features without names, on average
         self._running = Running(0)
-        self._buckets_of: dict[str, int] = {}
+        self._hashed = HashedTexts(self.buckets)
 
     # ---- layout -----------------------------------------------------------------------
 
@@ -175,7 +169,7 @@ class Preparation:
     def width(self) -> int:
         """Number of features."""
         fixed = len(self._numbers) + len(self._own_indicators()) + self._shares
-        dates = 2 * len(_CIRCLES) * len(self._dates)
+        dates = 2 * len(CIRCLES) * len(self._dates)
         return fixed + dates + (self.matrix_width or 0) + (self.buckets if self._texts else 0)
 
     @property
@@ -187,8 +181,8 @@ class Preparation:
         names = [*self._numbers, *(f"{name} is missing" for name in self._own_indicators())]
         names += ["missing elsewhere"] * self._shares
         for name in self._dates:
-            names += [f"{name} {wave} {part}" for part, _ in _CIRCLES for wave in ("sin", "cos")]
-        names += [_unnamed(place, self._sparse) for place in range(self.matrix_width or 0)]
+            names += [f"{name} {wave} {part}" for part, _ in CIRCLES for wave in ("sin", "cos")]
+        names += [unnamed(place, self._sparse) for place in range(self.matrix_width or 0)]
         return names + [f"text[{place}]" for place in range(self.buckets if self._texts else 0)]
 
     @property
@@ -274,7 +268,8 @@ class Preparation:
             table[place] = columns[name]
         if matrix is not None and not sparse:
             table[len(self._numbers) :] = matrix.T
-        self._refuse_huge(table, batch)
+        if not batch.bounded:
+            self._refuse_huge(table, batch)
         return _Parts(
             table,
             [columns[name] for name in self._dates],
@@ -325,11 +320,13 @@ class Preparation:
         if not matrix.has_canonical_format:
             matrix = matrix.copy()
             matrix.sum_duplicates()
+        if batch.bounded:
+            return matrix
         bad = np.flatnonzero(~(np.abs(matrix.data) <= LARGEST_ENTRY))
         if len(bad):
             row = int(np.searchsorted(matrix.indptr, bad[0], side="right")) - 1
-            column = _unnamed(matrix.indices[bad[0]], sparse)
-            raise ValueError(_refusal(matrix.data[bad[0]], batch.lines[row], column))
+            column = unnamed(matrix.indices[bad[0]], sparse)
+            raise ValueError(raw.refusal(matrix.data[bad[0]], batch.lines[row], column))
         return matrix
 
     def _refuse_huge(self, table: NDArray[np.float64], batch: Batch) -> None:
@@ -340,9 +337,9 @@ class Preparation:
             column = (
                 f"column {self._numbers[place]!r}"
                 if named
-                else _unnamed(place - len(self._numbers), sparse=False)
+                else unnamed(place - len(self._numbers), sparse=False)
             )
-            raise ValueError(_refusal(table[place, row], batch.lines[row], column))
+            raise ValueError(raw.refusal(table[place, row], batch.lines[row], column))
 
     def _assemble(self, parts: _Parts, numbers: NDArray[np.float64], n: int) -> Any:
         """Numbers, indicators, dates, matrix, texts: side by side."""
@@ -352,7 +349,7 @@ class Preparation:
         shared: Any = np.delete(gaps, own, axis=0).any(axis=0)
         circles = []
         for column in parts.dates:
-            points, missing = _on_circles(column)
+            points, missing = raw.on_circles(column)
             circles.append(points)
             shared |= missing
         dense = np.concatenate(
@@ -361,13 +358,13 @@ class Preparation:
         )  # fmt: skip
         if not parts.texts and parts.sparse is None:
             return np.ascontiguousarray(dense.T)
-        blocks = [_as_csr(dense)] if len(dense) else []
+        blocks = [raw.as_csr(dense)] if len(dense) else []
         if parts.sparse is not None:
             blocks.append(parts.sparse)
         if parts.texts:
             places = np.empty((n, len(parts.texts)), np.int32)
             for place, (name, text) in enumerate(zip(self._texts, parts.texts, strict=True)):
-                places[:, place] = self._hashed(name, text)
+                places[:, place] = self._hashed.buckets_of(name, text)
             starts = np.arange(0, places.size + 1, len(parts.texts), dtype=np.int32)
             hashed = csr_array(
                 (np.ones(places.size), places.ravel(), starts), shape=(n, self.buckets)
@@ -375,26 +372,6 @@ class Preparation:
             hashed.sum_duplicates()
             blocks.append(hashed)
         return hstack(blocks, format="csr") if len(blocks) > 1 else blocks[0].copy()
-
-    def _hashed(self, name: str, text: Text) -> NDArray[np.int32]:
-        """The bucket of each row."""
-        used = np.zeros(len(text.values) + 1, bool)
-        used[text.codes] = True  # -1, missing, is the last
-        buckets = np.zeros(len(used), np.int32)
-        for place in np.flatnonzero(used[:-1]):
-            buckets[place] = self._bucket(f"{name}={text.values[place]}")
-        if used[-1]:
-            buckets[-1] = self._bucket(f"{name}\0missing")
-        return buckets[text.codes]
-
-    def _bucket(self, token: str) -> int:
-        bucket = self._buckets_of.get(token)
-        if bucket is None:
-            if len(self._buckets_of) >= _MOST_HASHES:
-                self._buckets_of.clear()
-            code = murmurhash3_32(token.encode("utf-8", "surrogatepass"), positive=True)
-            bucket = self._buckets_of[token] = int(code) % self.buckets
-        return bucket
 
     # ---- files ------------------------------------------------------------------------
 
@@ -455,83 +432,7 @@ class Preparation:
         return result
 
 
-def _unnamed(place: int, sparse: bool) -> str:
-    """What a feature without name is called."""
-    return f"feature {place + 1}" if sparse else f"matrix[{place}]"
-
-
-def kind_of(column: Column) -> str:
-    """ "number", "text" or "date"."""
-    if isinstance(column, Text):
-        return "text"
-    kind = np.asarray(column).dtype.kind
-    if kind not in "fiubM":
-        raise ValueError(
-            f"a column must hold numbers, dates or Text, got {np.asarray(column).dtype}"
-        )
-    return "date" if kind == "M" else "number"
-
-
-def column_of(batch: Batch, name: str) -> Column:
-    """The column of that name, as long as the batch."""
-    if name not in batch.columns:
-        raise ValueError(
-            f"the batch has no column {name!r}, it has {list(batch.columns)!r:.300}; name the "
-            "columns as they were when learning began"
-        )
-    column = batch.columns[name]
-    if len(column) != len(batch):
-        raise ValueError(f"column {name!r} has {len(column)} rows, its batch {len(batch)}")
-    return column
-
-
 def _whole(name: str, value: Any, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= most:
         raise ValueError(f"{name} must be a whole number from 1 to {most}, got {value!r:.80}")
     return int(value)
-
-
-def _refusal(value: float, line: Any, column: str) -> str:
-    if np.isnan(value):
-        return f"line {line}, {column} is NaN: sparse features cannot be missing, leave them out"
-    what = "infinite" if np.isinf(value) else f"too large, {value:.3g}"
-    return (
-        f"line {line}, {column} is {what}: at most {LARGEST_ENTRY:.0e} is allowed; leave the row "
-        "out, or leave the entry empty"
-    )
-
-
-def _circle(steps: int) -> NDArray[np.float64]:
-    angle = 2.0 * np.pi * np.arange(steps) / steps
-    return np.stack([np.sin(angle), np.cos(angle)])
-
-
-# Tables, because vectorised sines may differ in the last bit with the place in the array.
-_POINTS = tuple(_circle(steps) for _, steps in _CIRCLES)
-
-
-def _on_circles(column: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """(6, n) sines and cosines, and which dates are missing."""
-    missing = np.isnat(column)
-    moments = np.where(missing, np.datetime64(0, "us"), column).astype("datetime64[us]")
-    microseconds = moments.view(np.int64)
-    days = microseconds // 86_400_000_000
-    new_year = moments.astype("datetime64[Y]").astype("datetime64[D]").view(np.int64)
-    places = (
-        microseconds // 60_000_000 % 1440,
-        (days + 3) % 7,  # the first of January 1970 was a Thursday
-        days - new_year,
-    )
-    points = [circle[:, place] for circle, place in zip(_POINTS, places, strict=True)]
-    return np.where(missing, 0.0, np.concatenate(points)), missing
-
-
-def _as_csr(dense: NDArray[np.float64]) -> Any:
-    """A (width, n) table as n sparse rows."""
-    width, n = dense.shape
-    rows = np.ascontiguousarray(dense.T)
-    kept = rows != 0.0
-    starts = np.zeros(n + 1, np.int32)
-    np.cumsum(np.count_nonzero(kept, axis=1), out=starts[1:])
-    places = np.broadcast_to(np.arange(width, dtype=np.int32), (n, width))[kept]
-    return csr_array((rows[kept], places, starts), shape=(n, width))

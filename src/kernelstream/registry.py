@@ -91,6 +91,12 @@ def models() -> dict[str, Method]:
     return {name: method for name, method in methods().items() if method.is_model}
 
 
+def method_of(kind: type[Any]) -> Method | None:
+    """The method of an estimator, or of the nearest class that it is derived from."""
+    owners = {each: method for method in methods().values() for each in method.estimators}
+    return next((owners[base] for base in kind.__mro__ if base in owners), None)
+
+
 def _place(method: Method) -> tuple[bool, bool, str]:
     return method.name != DEFAULT, not method.is_model, method.name
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from kernelstream import CapWarning, POLKClassifier, load, make_multidist, storage
-from kernelstream.cli import quality
 from kernelstream.cli.display import size
+from kernelstream.evaluation import quality
 from kernelstream.models._words import cap_note
 from tests.cli.tools import write_rows
 
@@ -115,7 +115,7 @@ MISTAKES = {
     "no target": (None, ("learn", "rows.csv"), "Name the column to predict: --target. Its col"),
     "metric of the other task": (None, (*LEARN, "--metrics", "rmse"), "rmse"),
     "metric without probabilities": (None, (*LEARN, "--metrics", "log_loss"), "loss='log_loss'"),
-    "unknown method": (None, (*LEARN, "--model", "forest"), "use one of: polk"),
+    "unknown method": (None, (*LEARN, "--model", "trees"), "use one of: polk"),
     "misspelt method": (
         None, (*LEARN, "--model", "plok"), "--model plok is not accepted; did you mean polk?"),
     "gamma of one batch": (None, (*LEARN, "--gamma", "scale"), "give a number, or leave it out"),

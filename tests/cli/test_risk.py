@@ -51,7 +51,6 @@ def test_a_neutral_model_that_diverges_does_not_end_the_run(tool, rows, tmp_path
         raise DivergenceError("too large")
 
     monkeypatch.setattr(POLKClassifier, "_pass", diverge)
-    monkeypatch.setattr(POLKClassifier, "_batch_pass", diverge)
     words = ("learn", rows, "--target", "label", "--model", "colk", "--report", "report.html")
     assert "no risk-neutral model to compare with: too large" in " ".join(tool(*words).out.split())
     assert len(risk_of(tmp_path / "report.html")) == 8

@@ -9,21 +9,21 @@ from typing import Annotated, Any, Optional
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 from rich.markup import escape
 from rich.table import Table
 
+from kernelstream.cli import options
 from kernelstream.cli.errors import UserError, check_outputs, not_accepted
-from kernelstream.cli.options import PlainFormat
-from kernelstream.cli.rows import PlainOnBad, open_rows, warn_of_bad_rows
+from kernelstream.cli.rows import open_rows, warn_of_bad_rows
 from kernelstream.cli.terminal import Console, data_bytes
 from kernelstream.errors import naming
-from kernelstream.preparation import kind_of
+from kernelstream.raw_columns import kind_of
+from kernelstream.storage import replacing
 from kernelstream.streams import (
     list_datasets,
     make_drifting_market,
 )
-from kernelstream.streams.batch import Batch, Column, Text, slice_rows
+from kernelstream.streams.batch import Batch, plain, slice_rows
 from kernelstream.streams.synthetic import multidist_blocks, regression_outliers_blocks
 from kernelstream.streams.synthetic_manifolds import spheres_blocks, turning_ellipsoid_blocks
 
@@ -104,8 +104,7 @@ def convert(
     target: Annotated[
         str, typer.Option(help="The target column; .npz and .libsvm need to know it.")
     ] = "target",
-    format: PlainFormat = None,
-    on_bad: PlainOnBad = "raise",
+    **reading: Any,
 ) -> None:
     """Write a stream in another format.
 
@@ -113,13 +112,16 @@ def convert(
     """
     if out != "-":
         check_outputs({"--out": Path(out)}, source)
-    rows = open_rows(source, on_bad, format=format, batch_rows=_ROWS)
+    rows = open_rows(source, batch_rows=_ROWS, **reading)
     with contextlib.closing(rows):
         if out.endswith((".libsvm", ".svm")):
             _write_libsvm(out, rows, target)
         else:
             write_table(out, (table for batch in rows for table in _tables(batch)), target)
         warn_of_bad_rows(rows)
+
+
+options.add_options(convert, {"format": options.FILE["format"], "on_bad": options.ON_BAD})
 
 
 def _tables(batch: Batch) -> Tables:
@@ -138,20 +140,11 @@ def _tables(batch: Batch) -> Tables:
         yield columns
 
 
-def plain(column: Column) -> NDArray[Any]:
-    """A column as one array: strings with None where one is missing, numbers or dates."""
-    if isinstance(column, Text):
-        return np.array([*column.values, None], dtype=object)[column.codes]
-    return column
-
-
 def write_table(out: str, tables: Tables, target: str) -> None:
     """Write columns batch by batch; the suffix chooses the format."""
     import pyarrow as pa
     import pyarrow.csv
     import pyarrow.parquet
-
-    from kernelstream.storage import replacing
 
     if out.endswith(".npz"):
         _write_npz(out, tables, target)
@@ -171,10 +164,10 @@ def write_table(out: str, tables: Tables, target: str) -> None:
             if writer is None and out.endswith(".parquet"):
                 writer = stack.enter_context(pyarrow.parquet.ParquetWriter(place, table.schema))
             elif writer is None:
-                options = pyarrow.csv.WriteOptions(delimiter="\t" if out.endswith(".tsv") else ",",
-                                                   quoting_style="needed")  # fmt: skip
+                mark = "\t" if out.endswith(".tsv") else ","
+                style = pyarrow.csv.WriteOptions(delimiter=mark, quoting_style="needed")
                 writer = stack.enter_context(
-                    pyarrow.csv.CSVWriter(place, table.schema, write_options=options)
+                    pyarrow.csv.CSVWriter(place, table.schema, write_options=style)
                 )
             writer.write_table(table)
 
@@ -205,16 +198,12 @@ def _write_npz(out: str, tables: Tables, target: str) -> None:
     y = whole[target]
     if y.dtype.kind == "O":
         y = y.astype(str)
-    from kernelstream.storage import replacing
-
     with replacing(Path(out)) as place:
         np.savez_compressed(place, X=np.column_stack([whole[name] for name in names]), y=y)
 
 
 def _write_libsvm(out: str, rows: Any, target: str) -> None:
     from sklearn.datasets import dump_svmlight_file
-
-    from kernelstream.storage import replacing
 
     with replacing(Path(out)) as place:
         for batch in rows:

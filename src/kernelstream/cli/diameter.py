@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable
+import functools
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import numpy as np
 import typer
 from rich.table import Table
-from scipy.sparse import issparse, vstack
 from sklearn.base import is_classifier
 
 from kernelstream.cli import options
 from kernelstream.cli.errors import UserError, checked
-from kernelstream.cli.methods import make_estimator, method_options
-from kernelstream.cli.rows import OnBad, open_rows, warn_of_bad_rows
-from kernelstream.cli.running import check_given, given_kinds, task_of
+from kernelstream.cli.methods import as_option, make_estimator, method_options
+from kernelstream.cli.rows import warn_of_bad_rows
+from kernelstream.cli.running import in_words_of_the_tool
 from kernelstream.cli.terminal import Console, print_json, say
 from kernelstream.evaluation import diameter_curve
-from kernelstream.pipeline import TASKS, StreamModel
-from kernelstream.preparation import Preparation
-from kernelstream.streams import Batch, Source
+from kernelstream.pipeline import TASKS
+from kernelstream.runs import Run
+from kernelstream.runs._reading import join
 
 #: Rows read at a time.
 _BATCH = 4096
@@ -43,17 +41,8 @@ def diameter(
     ] = None,
     rows: Annotated[int, typer.Option(help="How many of the first rows to try.", min=2)] = 20_000,
     out: Annotated[Optional[Path], typer.Option(help="Where to save the picture.")] = None,
-    drop: options.Drop = None,
-    column: options.Kinds = None,
-    on_bad: OnBad = "raise",
-    buckets: options.Buckets = 256,
-    standardise: options.Standardise = True,
-    format: options.Format = None,
-    delimiter: options.Delimiter = None,
-    header: options.Header = True,
-    n_features: options.Width = None,
     as_json: options.AsJson = False,
-    **parameters: Any,
+    **given: Any,
 ) -> None:
     """Error and size of AVM for cells of several diameters: what to give as --delta.
 
@@ -64,24 +53,14 @@ def diameter(
     """
     checked("--task", task, list(TASKS))
     chosen = None if deltas is None else _numbers(deltas)
-    stream = open_rows(
-        file, on_bad, target=target, drop=drop or [], batch_rows=_BATCH, format=format,
-        delimiter=delimiter, header=header, n_features=n_features, schema=given_kinds(column or []),
-    )  # fmt: skip
-
-    def begin(batch: Batch) -> StreamModel:
-        """The model that ``learn --model avm`` would begin with."""
-        check_given(column or [], stream, file)
-        preparation = Preparation(
-            stream.schema, ignore=[target], matrix_width=stream.matrix_width, buckets=buckets,
-            standardise=standardise,
-        ).start(batch)  # fmt: skip
-        asked = task or task_of(batch, target, file)
-        gamma = preparation.suggested_gamma
-        estimator = make_estimator("avm", asked, parameters, gamma=gamma)
-        return StreamModel(estimator, preparation, target, asked)
-
-    X, y, estimator = _first_rows(file, stream, begin, rows)
+    reading, parameters = options.taken(given, "raise", "skip")
+    with in_words_of_the_tool():
+        run = _Run(
+            file, target, "avm", parameters=parameters, task=task, batch_rows=_BATCH,
+            make=make_estimator, spelling=as_option, **reading,
+        )  # fmt: skip
+    X, y = _first_rows(run, rows)
+    estimator = run.model.model
     skip = 0 if is_classifier(estimator) else min(_SKIP, len(y) // 2)
     curve = diameter_curve(estimator, X, y, chosen, skip=skip)
     if out is not None:
@@ -98,6 +77,12 @@ def diameter(
         say(f"Picture: {out}")
 
 
+class _Run(Run):
+    """Rows as ``learn --model avm`` would begin with them."""
+
+    bad_rows_cure = "--on-bad skip"
+
+
 def _numbers(text: str) -> list[float]:
     try:
         numbers = [float(word) for word in text.split(",")]
@@ -108,31 +93,29 @@ def _numbers(text: str) -> list[float]:
     return numbers
 
 
-def _first_rows(
-    file: str, stream: Source, begin: Callable[[Batch], StreamModel], rows: int
-) -> tuple[Any, Any, Any]:
-    """Features and targets as ``learn`` prepares them, and an AVM that suits them."""
-    model: StreamModel | None = None
+def _first_rows(run: Run, rows: int) -> tuple[Any, Any]:
+    """Features and targets as ``learn`` prepares them."""
     parts: list[tuple[Any, Any]] = []
-    with contextlib.closing(stream) as source:
-        for batch in source:
-            model = model or begin(batch)
-            parts.append(model.admit(batch))
-            if sum(len(y) for _, y in parts) >= rows:
-                break
-        warn_of_bad_rows(source)
-    if model is None or sum(len(y) for _, y in parts) < 2:
-        raise UserError(f"{file} has fewer than two rows with a target", "give a longer stream")
-    X, y = zip(*parts, strict=True)
-    features = vstack(X).tocsr() if issparse(X[0]) else np.concatenate(X)
-    targets = np.concatenate(y)[:rows]
-    if model.task == "regression":  # alpha is in units of the target
+    with run:
+        while sum(len(y) for _, y in parts) < rows and (batch := run.read()) is not None:
+            parts.append(run.model.admit(batch))
+        warn_of_bad_rows(run.source)
+    X, y = (functools.reduce(join, part) for part in zip(*parts, strict=True))
+    if len(y) < 2:
+        raise UserError(f"{run.name} has fewer than two rows with a target", "give a longer stream")
+    targets = y[:rows]
+    if run.model.task == "regression":  # alpha is in units of the target
         targets = (targets - targets.mean()) / (targets.std() or 1.0)
-    return features[:rows], targets, model.model
+    return X[:rows], targets
 
 
-options.add_method_options(
+_OWN = ("warm_up", "batch_rows")  # of learn: here rows are few
+
+options.add_options(
     diameter,
-    {name: text for name, text in method_options("avm").items() if name != "delta"},
-    "Options of AVM, as learn has them",
+    {name: added for name, added in options.READING.items() if name not in _OWN},
+    options.of_methods(
+        {name: text for name, text in method_options("avm").items() if name != "delta"},
+        "Options of AVM, as learn has them",
+    ),
 )

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from rich.console import Group
 from rich.live import Live
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from kernelstream.cli.running import Run, headline, resident_bytes
 from kernelstream.cli.terminal import Console
 from kernelstream.evaluation.metrics import METRICS
+from kernelstream.runs import FeatureRun, Run
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _WIDTH = 40  # values in the sparkline
 _SECONDS = 0.5  # between two drawings
+
+
+def grid(**second: Any) -> Table:
+    """A table of names and what there is to say about them; ``second`` is about that column."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", justify="right")
+    table.add_column(**second)
+    return table
 
 
 def sparkline(values: Any) -> str:
@@ -36,19 +47,15 @@ def sparkline(values: Any) -> str:
     return "".join(_BLOCKS[round(step)] if np.isfinite(step) else " " for step in steps)
 
 
-class Display:
+class _Display:
     """Shows where a run stands; draws nothing when ``console`` is not a terminal."""
 
-    def __init__(self, console: Console, run: Run, quiet: bool) -> None:
-        self.console = console
+    def __init__(self, console: Console, run: Any, quiet: bool) -> None:
         self.run = run
         self.enabled = console.is_terminal and not quiet
-        self.history: deque[float] = deque(maxlen=_WIDTH)
         self.cost = 0.0  # seconds spent here
         self._live = Live(console=console, auto_refresh=False, transient=True)
-        self._seen = 0
         self._started = self._drawn = time.perf_counter()
-        self._from = run.score.samples
 
     def __enter__(self) -> Self:
         if self.enabled:
@@ -67,33 +74,88 @@ class Display:
         if start - self._drawn < _SECONDS:
             return
         self._drawn = start
-        self._live.update(self._view(start), refresh=True)
+        table = grid()
+        for name, text in self._view(max(start - self._started, 1e-9)).items():
+            table.add_row(name, text)
+        table.add_row("memory", f"{size(resident_bytes())} [dim]of this process[/]")
+        if refused := self.run.source.bad.count:
+            table.add_row("refused", Text(f"{refused:,} rows", style="yellow"))
+        panel = Group(table, Text("Ctrl-C finishes the batch and stops", style="dim"))
+        self._live.update(panel, refresh=True)
         self.cost += time.perf_counter() - start
 
-    def _view(self, now: float) -> Group:
-        run, score = self.run, self.run.score
-        name, overall, recent = headline(score)
-        if len(score.trace) > self._seen:
-            self._seen = len(score.trace)
+    def _view(self, seconds: float) -> dict[str, str]:
+        """What there is to see after so many seconds."""
+        raise NotImplementedError
+
+
+class Display(_Display):
+    """Of a model that learns."""
+
+    run: Run
+
+    def __init__(self, console: Console, run: Run, quiet: bool) -> None:
+        super().__init__(console, run, quiet)
+        self.history: deque[float] = deque(maxlen=_WIDTH)
+        self._seen = 0
+        self._from = run.samples
+
+    def _view(self, seconds: float) -> dict[str, str]:
+        trace, samples = self.run.score.trace, self.run.samples
+        metric, overall, recent = trace.metrics[0], np.nan, np.nan
+        if len(trace):
+            numbers = trace.summary()
+            overall, recent = numbers[metric], numbers[f"{metric}_window"]
+        if len(trace) > self._seen:
+            self._seen = len(trace)
             self.history.append(recent)
-        rate = (score.samples - self._from) / max(now - self._started, 1e-9)
-        table = Table.grid(padding=(0, 2))
-        table.add_column(style="dim", justify="right")
-        table.add_column()
-        table.add_row("samples", f"{score.samples:,}   [dim]{rate:,.0f} per second[/]")
-        better = "lower is better" if METRICS[name].lower_is_better else "higher is better"
-        table.add_row(
-            f"{name}, last {run.plan.window}",
-            f"[bold]{recent:.4f}[/]  {sparkline(self.history)}  "
-            f"[dim]all {overall:.4f}, {better}[/]",
-        )
-        estimator = run.model.estimator
-        if hasattr(estimator, "model_order_"):
-            table.add_row("points", f"{estimator.model_order_:,}")
-        table.add_row("memory", f"{size(resident_bytes())} [dim]of this process[/]")
-        if run.source.bad.count:
-            table.add_row("refused", Text(f"{run.source.bad.count:,} rows", style="yellow"))
-        return Group(table, Text("Ctrl-C finishes the batch and stops", style="dim"))
+        better = "lower is better" if METRICS[metric].lower_is_better else "higher is better"
+        view = {
+            "samples": f"{samples:,}   [dim]{(samples - self._from) / seconds:,.0f} per second[/]",
+            f"{metric}, last {self.run.settings['window']}": f"[bold]{recent:.4f}[/]  "
+            f"{sparkline(self.history)}  [dim]all {overall:.4f}, {better}[/]",
+        }
+        if hasattr(self.run.model.estimator, "model_order_"):
+            view["points"] = f"{self.run.model.estimator.model_order_:,}"
+        return view
+
+
+class FeatureDisplay(_Display):
+    """Of features that are learned."""
+
+    run: FeatureRun
+
+    def _view(self, seconds: float) -> dict[str, str]:
+        trace, extractor = self.run.trace, self.run.stream.extractor
+        history = sparkline(trace.to_columns()["fit_error"][-_WIDTH:])
+        view = {
+            "rows": f"{trace.samples:,}   [dim]{trace.samples / seconds:,.0f} per second[/]",
+            "fit error": f"[bold]{trace.recent:.4f}[/]  {history}  [dim]all {trace.mean:.4f}[/]",
+            "stored": f"{len(extractor.factor_):,} samples   [dim]{size(extractor.nbytes_)}, "
+            f"{100.0 * extractor.censoring_rate_:.0f} % of the rows censored[/]",
+        }
+        if trace.changes:
+            last = trace.changes[-1].sample
+            view["changes"] = f"[yellow]{len(trace.changes):,}[/], the last at row {last:,}"
+        return view
+
+
+def show_inputs(table: Table, inputs: dict[str, str]) -> None:
+    """A row with the columns that are looked at, and their kinds."""
+    table.add_row("inputs", escape(", ".join(f"{name} ({kind})" for name, kind in inputs.items())))
+
+
+def show_notes(table: Table, notes: list[str]) -> None:
+    """A row for each note."""
+    for note in notes:
+        table.add_row("note", f"[yellow]{escape(note)}[/]")
+
+
+def show_files(table: Table, files: dict[str, Path | None]) -> None:
+    """A row for each file that was written."""
+    for name, path in files.items():
+        if path is not None:
+            table.add_row(name, escape(str(path)))
 
 
 def rounded(number: float) -> str:
@@ -116,3 +178,12 @@ def size(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1024.0
     raise AssertionError
+
+
+def resident_bytes() -> int:
+    """Memory of this process, where the system tells (Linux); else 0."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")

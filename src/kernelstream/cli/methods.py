@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +9,8 @@ from kernelstream import registry
 from kernelstream.cli.errors import UserError, not_accepted
 from kernelstream.parameters import Words, parameters_of
 from kernelstream.registry import Method
+from kernelstream.runs import _methods as runs
+from kernelstream.runs._methods import DEFAULTS, estimator_class, value_of
 
 #: What ``--model`` accepts.
 METHODS: Mapping[str, Method] = registry.models()
@@ -23,10 +24,6 @@ REFUSED = "scale"
 #: Numbers that may be typed in other ways too.
 _EXAMPLES = {"max_bytes": " such as 65536, 64K or 2M"}
 
-#: Defaults of the tool where they differ from the estimators'. A step costs the square of the
-#: points, and a stream is long; the same command gives the same model.
-DEFAULTS = {"max_points": 300, "random_state": 0}
-
 #: The tool's gamma in every method: ``Preparation.suggested_gamma``.
 GAMMA = "1 / inputs; of LIBSVM rows 1 / their mean squared norm"
 
@@ -37,34 +34,21 @@ _MORE = {
 }
 
 
-def estimator_class(method: str, task: str) -> type[Any]:
-    """The estimator of a method for a task."""
-    if method not in METHODS:
-        raise not_accepted("--model", method, list(METHODS))
-    found = METHODS[method]
-    kind = found.regressor if task == "regression" else found.classifier
-    if kind is None:
-        raise UserError(f"--model {method} does not learn {task}", "choose another --model")
-    return kind
-
-
-def make_estimator(method: str, task: str, given: dict[str, str | None], **defaults: Any) -> Any:
+def make_estimator(method: str, task: str, given: Mapping[str, str], **defaults: Any) -> Any:
     """An estimator with the parameters given on the command line.
 
     ``defaults`` take the place of the estimator's own where nothing is given.
     """
-    estimator = estimator_class(method, task)
-    known = _parameters(estimator)
-    settings = {k: v for k, v in {**DEFAULTS, **defaults}.items() if k in known}
+    kind = estimator_class(method, task, as_option)
+    known = _parameters(kind)
     for name, text in given.items():
-        if text is None:
-            continue
         if name not in known:
-            raise UserError(f"{method} has no option --{name.replace('_', '-')}",
-                            f"it has: {', '.join(option(name) for name in known)}")  # fmt: skip
-        settings[name] = value_of(text)
-        check_value(estimator, name, text)
-    model = estimator(**settings)
+            raise UserError(
+                f"{method} has no option {option(name)}", f"it has: {', '.join(map(option, known))}"
+            )
+        check_value(kind, name, text)
+    values = {name: value_of(text) for name, text in given.items()}
+    model = runs.make_estimator(method, task, values, **defaults)
     try:
         model._check_parameters(anew=True)
     except (ValueError, TypeError) as error:
@@ -140,20 +124,20 @@ def option(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def value_of(text: str) -> Any:
-    """A parameter's value as it was meant: a number, true or false, none, or a word."""
-    lowered = text.strip().lower()
-    words = {"true": True, "false": False, "yes": True, "no": False, "none": None}
-    if lowered in words:
-        return words[lowered]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    if match := re.fullmatch(r"([0-9.]+)\s*([kmg])i?b?", lowered):  # 64M, 1.5GiB
-        return int(float(match[1]) * 1024 ** ("kmg".index(match[2]) + 1))
-    return text
+def as_option(name: str, value: Any = None) -> str:
+    """A parameter of a run, and its value, as they are typed.
+
+    >>> as_option("warm_up"), as_option("schema", {"x": "number"}), as_option("resume", True)
+    ('--warm-up', '--column x=number', '--resume')
+    """
+    words = [option("column" if name == "schema" else name)]
+    if isinstance(value, dict):
+        words += [f"{column}={kind}" for column, kind in value.items()]
+    elif isinstance(value, list):
+        words += value
+    elif value is not None and value is not True:
+        words.append(str(value))
+    return " ".join(words)
 
 
 def check_value(estimator: type[Any], name: str, given: str) -> None:

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from kernelstream import models
-from kernelstream.cli.display import rounded, size
+from kernelstream.cli.display import grid, rounded, size
 from kernelstream.cli.errors import UserError, check_outputs
 from kernelstream.cli.methods import NOT_OPTIONS, option
 from kernelstream.cli.options import AsJson
@@ -67,12 +67,10 @@ def inspect(
         print_json({**facts, "influential": table})
         return
     console = Console()
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", justify="right")
-    grid.add_column(overflow="fold")
+    overview = grid(overflow="fold")
     for name, text in _in_words(facts, estimator).items():
-        grid.add_row(name, escape(text))
-    console.print(grid)
+        overview.add_row(name, escape(text))
+    console.print(overview)
     largest = "largest inputs" + " (standardised)" * learned.preparation.standardises
     listing = Table("weight", "votes for", largest, title_justify="left",
                     title=f"The {len(table)} most influential points")  # fmt: skip

@@ -9,21 +9,14 @@ from typing import Annotated, Any, Optional
 
 import typer
 
+from kernelstream.cli.errors import UserError, checked
 from kernelstream.cli.methods import option
+from kernelstream.streams.columns import KINDS
 
 RUN = "The run"
 ROWS = "How rows are read and prepared"
 
-# The texts of options that do not stand in the same box of every command's help.
 TASK = "classification or regression; by default what the target's first rows suggest."
-DROP = "A column to leave out; may be repeated."
-COLUMN = (
-    "What a column is, where its first rows would suggest something else: NAME=number, NAME=text "
-    "or NAME=date; may be repeated."
-)
-FORMAT = "The file's format, if its name does not say."
-DELIMITER = "Between fields of text."
-HEADER = "The first line names the columns."
 
 File = Annotated[
     str, typer.Argument(help="CSV, TSV, LIBSVM, Parquet, Arrow or .npz; - is standard input.")
@@ -32,48 +25,95 @@ Report = Annotated[
     Optional[Path],
     typer.Option(help="Where to write the report, one HTML file.", rich_help_panel=RUN),
 ]
-Drop = Annotated[Optional[list[str]], typer.Option(help=DROP, rich_help_panel=ROWS)]
-Kinds = Annotated[
-    Optional[list[str]], typer.Option(help=COLUMN, rich_help_panel=ROWS, metavar="NAME=KIND")
-]
-Buckets = Annotated[
-    int, typer.Option(min=1, help="Hashed inputs for text columns.", rich_help_panel=ROWS)
-]
-Standardise = Annotated[bool, typer.Option(help="Standardise numbers.", rich_help_panel=ROWS)]
-Format = Annotated[Optional[str], typer.Option(help=FORMAT, rich_help_panel=ROWS)]
-Delimiter = Annotated[Optional[str], typer.Option(help=DELIMITER, rich_help_panel=ROWS)]
-Header = Annotated[bool, typer.Option(help=HEADER, rich_help_panel=ROWS)]
-Width = Annotated[
-    Optional[int],
-    typer.Option(min=1, help="Width of LIBSVM rows from standard input.", rich_help_panel=ROWS),
-]
-# The same in commands whose help has no boxes.
-PlainFormat = Annotated[Optional[str], typer.Option(help=FORMAT)]
-PlainDelimiter = Annotated[Optional[str], typer.Option(help=DELIMITER)]
-PlainHeader = Annotated[bool, typer.Option(help=HEADER)]
-BatchRows = Annotated[int, typer.Option(min=1, help="Rows read at a time.", rich_help_panel=ROWS)]
 AsJson = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No live display.")]
 
+#: An option that is put into the signature of a command: what typer reads, and the default.
+Added = tuple[Any, Any]
 
-def add_method_options(command: Any, texts: Mapping[str, str], panel: str) -> None:
-    """Put the parameters of methods into the signature, which is what typer reads.
 
-    They take the place of ``**parameters``, in a box of the help that is named ``panel``.
+def of_rows(kind: Any, help: str, default: Any = None, **more: Any) -> Added:
+    """An option about how rows are read and prepared."""
+    return Annotated[kind, typer.Option(help=help, rich_help_panel=ROWS, **more)], default
+
+
+#: How a file is read, in all commands.
+FILE = {
+    "format": of_rows(Optional[str], "The file's format, if its name does not say."),
+    "delimiter": of_rows(Optional[str], "Between fields of text."),
+    "header": of_rows(bool, "The first line names the columns.", True),
+}
+ON_BAD = of_rows(str, "Rows that do not fit: raise or skip.", "raise")
+
+#: How rows become features, in commands that learn.
+READING = {
+    "drop": of_rows(Optional[list[str]], "A column to leave out; may be repeated."),
+    "column": of_rows(
+        Optional[list[str]],
+        "What a column is, where its first rows would suggest something else: NAME=number, "
+        "NAME=text or NAME=date; may be repeated.",
+        metavar="NAME=KIND",
+    ),
+    "on_bad": ON_BAD,
+    "warm_up": of_rows(int, "Rows after which standardising is frozen.", 1000, min=1),
+    "buckets": of_rows(int, "Hashed inputs for text columns.", 256, min=1),
+    "standardise": of_rows(bool, "Standardise numbers.", True),
+    **FILE,
+    "n_features": of_rows(Optional[int], "Width of LIBSVM rows from standard input.", min=1),
+    "batch_rows": of_rows(int, "Rows read at a time.", 8192, min=1),
+}
+
+
+def taken(given: Mapping[str, Any], *policies: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options of ``READING`` as a run has them, and the parameters that were given.
+
+    ``policies`` are what ``--on-bad`` accepts.
     """
+    reading = {name: given[name] for name in READING if name in given}
+    checked("--on-bad", reading["on_bad"], policies)
+    reading["schema"] = given_kinds(reading.pop("column") or [])
+    parameters = {k: v for k, v in given.items() if k not in READING and v is not None}
+    return reading, parameters
+
+
+def given_kinds(columns: list[str]) -> dict[str, str]:
+    """Column to kind."""
+    kinds = {}
+    for text in columns:
+        name, _, kind = text.rpartition("=")
+        if not name or kind not in KINDS:
+            raise UserError(
+                f"--column {text} does not say what a column is",
+                f"write NAME=KIND with one of: {', '.join(KINDS)}",
+            )
+        kinds[name] = kind
+    return kinds
+
+
+def of_methods(texts: Mapping[str, str], panel: str) -> dict[str, Added]:
+    """Parameters of methods as options, in a box of the help that is named ``panel``."""
+    return {
+        name: (
+            Annotated[
+                Optional[str],
+                typer.Option(option(name), help=text, rich_help_panel=panel, metavar="VALUE"),
+            ],
+            None,
+        )
+        for name, text in texts.items()
+    }
+
+
+def add_options(command: Any, *options: Mapping[str, Added]) -> None:
+    """Put options into the signature of a command in place of its ``**given``: typer reads it."""
     signature = inspect.signature(command, eval_str=True)
     kept = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     added = [
         inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=None,
-            annotation=Annotated[
-                Optional[str],
-                typer.Option(option(name), help=text, rich_help_panel=panel, metavar="VALUE"),
-            ],
+            name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
         )
-        for name, text in texts.items()
+        for group in options
+        for name, (annotation, default) in group.items()
     ]
     command.__signature__ = signature.replace(parameters=[*kept, *added])
     command.__annotations__ = {

@@ -12,23 +12,22 @@ from typing import IO, Annotated, Any, Optional
 
 import numpy as np
 import typer
-from rich.table import Table
 
 from kernelstream import storage
-from kernelstream.cli import quality
-from kernelstream.cli.data import plain
+from kernelstream.cli import options
+from kernelstream.cli.display import grid, show_notes
 from kernelstream.cli.errors import UserError, check_outputs
-from kernelstream.cli.options import AsJson, PlainDelimiter, PlainFormat, PlainHeader
-from kernelstream.cli.rows import PlainOnBad, open_rows, warn_of_bad_rows
+from kernelstream.cli.rows import open_rows, warn_of_bad_rows
 from kernelstream.cli.terminal import Console, data_text, print_json
 from kernelstream.errors import naming
+from kernelstream.evaluation import quality
 from kernelstream.evaluation.baselines import Baselines
 from kernelstream.evaluation.labels import Labels
 from kernelstream.evaluation.metrics import ClassMetrics, NumberMetrics, check_names
 from kernelstream.evaluation.prequential import DEFAULT_METRICS
 from kernelstream.pipeline import StreamModel
 from kernelstream.storage import ModelFileError, replacing
-from kernelstream.streams.batch import Column, Source, Text
+from kernelstream.streams.batch import Column, Source, Text, plain
 from kernelstream.streams.columns import check_present
 
 ModelFile = Annotated[Path, typer.Argument(help="A model written by learn, merge or compress.")]
@@ -56,10 +55,7 @@ def predict(
         Optional[list[str]],
         typer.Option(help="A column to copy in front of the prediction; may be repeated."),
     ] = None,
-    on_bad: PlainOnBad = "raise",
-    format: PlainFormat = None,
-    delimiter: PlainDelimiter = None,
-    header: PlainHeader = True,
+    **reading: Any,
 ) -> None:
     """Predict raw rows, one line of CSV for each: where it came from and what is predicted."""
     out = None if str(out) == "-" else out
@@ -70,7 +66,7 @@ def predict(
     kept = list(dict.fromkeys(keep or []))
     ours = ["line", f"predicted_{learned.target}", *_score_names(learned, scores)]
     theirs = [f"{name}_" if name in ours else name for name in kept]
-    source = _open(learned, file, on_bad, format, delimiter, header, keep=kept)
+    source = _open(learned, file, reading, keep=kept)
     with contextlib.closing(source):
         for name in kept:
             check_present(file, name, list(source.schema))
@@ -90,11 +86,8 @@ def evaluate(
     model: ModelFile,
     file: DataFile,
     metrics: Annotated[Optional[str], typer.Option(help="Metrics, comma-separated.")] = None,
-    on_bad: PlainOnBad = "raise",
-    format: PlainFormat = None,
-    delimiter: PlainDelimiter = None,
-    header: PlainHeader = True,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
+    **reading: Any,
 ) -> None:
     """Measure a trained model on labelled rows, without learning from them.
 
@@ -115,7 +108,7 @@ def evaluate(
         else ClassMetrics(names, window=1, fading=None, labels=labels)
     )
     baselines = Baselines(names[0], labels, window=1, lag=0)
-    source = _open(learned, file, on_bad, format, delimiter, header, labelled=True)
+    source = _open(learned, file, reading, labelled=True)
     rows = skipped = 0
     with contextlib.closing(source):
         for batch in source:
@@ -134,16 +127,16 @@ def evaluate(
         rules = {name: values[name] for name in ("no_change", "majority")}
         print_json({**result, **rules, "notes": [note] if note else []})
         return
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", justify="right")
-    table.add_column()
+    table = grid()
     for name, value in result.items():
         table.add_row(name, f"{value:,}" if isinstance(value, int) else quality.number(value))
     table.add_row("baselines", quality.in_words(names[0], values, learned.task))
-    if note:
-        table.add_row("note", f"[yellow]{note}[/]")
+    show_notes(table, [note] if note else [])
     Console().print(table, soft_wrap=True)
 
+
+for _command in (predict, evaluate):
+    options.add_options(_command, {"on_bad": options.ON_BAD, **options.FILE})
 
 _CURE = "name a model written by kernelstream learn"
 #: What else a file may be, and what it is for.
@@ -175,10 +168,7 @@ def _kind(path: Path) -> str:
 def _open(
     model: StreamModel,
     file: str,
-    on_bad: str,
-    format: str | None,
-    delimiter: str | None,
-    header: bool,
+    reading: dict[str, Any],
     labelled: bool = False,
     keep: Sequence[str] = (),
 ) -> Source:
@@ -188,11 +178,8 @@ def _open(
     as_text = {name: "text" for name in keep if name not in used}  # as they stand
     return open_rows(
         file,
-        on_bad,
+        **reading,
         target=model.target if labelled else None,
-        format=format,
-        delimiter=delimiter,
-        header=header,
         schema=preparation.schema | as_text,
         columns=[*used, *keep] or None,
         n_features=preparation.matrix_width,

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from kernelstream.cli.errors import checked
-from kernelstream.cli.options import ROWS
 from kernelstream.cli.terminal import complain
 from kernelstream.streams import Source, open_stream
 
-_HELP = "Rows that do not fit: raise or skip."
-OnBad = Annotated[str, typer.Option(help=_HELP, rich_help_panel=ROWS)]
-# The same in commands whose help has no boxes.
-PlainOnBad = Annotated[str, typer.Option(help=_HELP)]
 
-
-def open_rows(file: str, on_bad: str, **reading: Any) -> Source:
+def open_rows(file: str, *, on_bad: str, **reading: Any) -> Source:
     """The stream, whose errors suggest what these commands have."""
     checked("--on-bad", on_bad, ["raise", "skip"])
     source = open_stream(file, on_bad=on_bad, **reading)

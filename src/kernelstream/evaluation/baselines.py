@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from kernelstream.evaluation.labels import Labels
 from kernelstream.evaluation.metrics import METRICS, ClassMetrics, NumberMetrics
 from kernelstream.evaluation.sums import Floats, Sums, all_codes, copied
+from kernelstream.parts import part_of, prefixed
 
 
 class Baselines:
@@ -101,7 +102,7 @@ class Baselines:
             "numbers": np.array([*self._sums.last, self._leader]),
         }
         for name, metrics in self._metrics.items():
-            arrays.update({f"{name}_{key}": array for key, array in metrics.arrays().items()})
+            arrays |= prefixed(f"{name}_", metrics.arrays())
         return arrays
 
     def set_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
@@ -116,10 +117,4 @@ class Baselines:
             if not known or len(self._counts) > len(self.labels) or (self._counts < 0).any():
                 raise ValueError("the baselines of a run contradict its labels")
         for name, metrics in self._metrics.items():
-            metrics.set_arrays(
-                {
-                    key.removeprefix(f"{name}_"): array
-                    for key, array in arrays.items()
-                    if key.startswith(f"{name}_")
-                }
-            )
+            metrics.set_arrays(part_of(f"{name}_", arrays))

@@ -19,8 +19,9 @@ from kernelstream.compression.coverage import (
     distance_statistics,
     suggested_delta,
 )
-from kernelstream.errors import CapWarning, naming
-from kernelstream.evaluation.plots import PALETTE, VALUE_COLORS, _clean_axes, _import_pyplot
+from kernelstream.errors import CapWarning
+from kernelstream.evaluation import drawing
+from kernelstream.evaluation.drawing import PALETTE, VALUE_COLORS
 from kernelstream.rows import as_finite_rows, count_rows, slice_rows
 
 if TYPE_CHECKING:
@@ -52,19 +53,16 @@ class DiameterCurve:
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
         """Draw error and number of points against delta; save the picture where a path is given."""
-        figure, axes = _import_pyplot().subplots(figsize=(6.4, 4.0), layout="constrained")
+        figure, axes = drawing.import_pyplot().subplots(figsize=(6.4, 4.0), layout="constrained")
         axes.plot(self.deltas, self.errors, "o-", color=PALETTE[0])
         axes.set_ylabel(self.metric, color=PALETTE[0])
         axes.set_xlabel("diameter of the cells, delta")
-        _clean_axes(axes)
-        size = axes.twinx()
+        drawing.clean_axes(axes)
+        size = drawing.right_axis(axes)
         size.plot(self.deltas, self.points, "s--", color=PALETTE[4])
         size.set_ylabel("points", color=PALETTE[4])
         size.set_ylim(bottom=0)
-        _clean_axes(size)
-        size.spines["left"].set_visible(False)
-        size.spines["right"].set_visible(True)
-        return _saved(figure, path)
+        return drawing.saved(figure, path)
 
 
 @dataclass(frozen=True)
@@ -91,7 +89,9 @@ class SamplingSurface:
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
         """Draw error and number of points as maps; save the picture where a path is given."""
-        figure, both = _import_pyplot().subplots(1, 2, figsize=(9.0, 3.8), layout="constrained")
+        figure, both = drawing.import_pyplot().subplots(
+            1, 2, figsize=(9.0, 3.8), layout="constrained"
+        )
         for axes, values, label in zip(
             both, (self.errors, self.points), (self.metric, "points"), strict=True
         ):
@@ -101,8 +101,8 @@ class SamplingSurface:
             axes.set_xlabel("rho")
             axes.set_ylabel("beta")
             figure.colorbar(image, ax=axes, label=label)
-            _clean_axes(axes)
-        return _saved(figure, path)
+            drawing.clean_axes(axes)
+        return drawing.saved(figure, path)
 
 
 def diameter_curve(
@@ -231,10 +231,3 @@ def _check_free(model: Any) -> None:
         raise ValueError(f"{type(model).__name__} has no cells: use AVMClassifier or AVMRegressor")
     if isinstance(model.coverage, Coverage):
         raise ValueError("the model's coverage brings its own delta: name only its shape")
-
-
-def _saved(figure: Figure, path: str | os.PathLike[str] | None) -> Figure:
-    if path is not None:
-        with naming(path):
-            figure.savefig(path, dpi=150)
-    return figure

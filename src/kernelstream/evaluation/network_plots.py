@@ -9,16 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernelstream.errors import naming
-from kernelstream.evaluation.plots import (
-    CURVE_COLOR,
-    INK,
-    PALETTE,
-    VALUE_COLORS,
-    _clean_axes,
-    _import_pyplot,
-    plot_decision_surface,
-)
+from kernelstream.evaluation import drawing
+from kernelstream.evaluation.drawing import CURVE_COLOR, INK, PALETTE, VALUE_COLORS
+from kernelstream.evaluation.plots import plot_decision_surface
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,7 +52,7 @@ def plot_network(
     >>> len(ax.texts)
     5
     """
-    plt = _import_pyplot()
+    plt = drawing.import_pyplot()
     graph = network.graph
     if positions is None:
         try:
@@ -117,7 +110,7 @@ def plot_network_trace(network: Any, path: str | os.PathLike[str] | None = None)
     >>> len(plot_network_trace(network).axes)
     3
     """
-    plt = _import_pyplot()
+    plt = drawing.import_pyplot()
     columns = network.trace_columns()
     if not columns:
         raise ValueError("The network has no rounds yet, there is nothing to plot")
@@ -140,12 +133,9 @@ def plot_network_trace(network: Any, path: str | os.PathLike[str] | None = None)
     axes[2].set_ylabel("multipliers" if multipliers else "points of every agent")
     axes[2].set_xlabel("rounds")
     for ax in axes:
-        _clean_axes(ax)
+        drawing.clean_axes(ax)
         ax.grid(color="#E6E6E6", linewidth=0.7)
-    if path is not None:
-        with naming(path):
-            figure.savefig(path, dpi=150)
-    return figure  # type: ignore[no-any-return]
+    return drawing.saved(figure, path)
 
 
 def plot_agent_surfaces(
@@ -178,7 +168,7 @@ def plot_agent_surfaces(
     >>> len(plot_agent_surfaces(network, X, y, resolution=20).axes)
     3
     """
-    plt = _import_pyplot()
+    plt = drawing.import_pyplot()
     if network.loss.for_regression:
         raise ValueError(
             "plot_agent_surfaces draws the decisions of classifiers; this network learns numbers"

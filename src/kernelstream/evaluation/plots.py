@@ -12,16 +12,23 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kernelstream.evaluation.drawing import (
+    CURVE_COLOR,
+    INK,
+    PALETTE,
+    SAMPLE_COLOR,
+    VALUE_COLORS,
+    clean_axes,
+    grid_lines,
+    import_pyplot,
+    legend_marker,
+    legend_outside,
+    marker_size,
+)
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart. Their black is left to the
-# dictionary; sky blue and yellow come last, being close to blue and faint on white.
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442")
-SAMPLE_COLOR = "#56B4E9"
-CURVE_COLOR = "#D55E00"
-INK = "#1A1A1A"
-VALUE_COLORS = "viridis"
 THINNEST_STRIP = 4.0
 
 
@@ -80,75 +87,37 @@ def plot_decision_surface(
     >>> ax.get_title(loc="left").startswith("SVC")
     True
     """
-    plt = _import_pyplot()
-    dictionary = _dictionary(model)
-    _check_features(model, 2, "plot_decision_surface")
-    samples = None if X is None else _as_points(X, 2, "X")
-    frame = _bounds([points for points in (samples, dictionary) if points is not None])
-    x_grid, y_grid = _grid(frame, resolution)
-    grid = np.column_stack([axis.ravel() for axis in np.meshgrid(x_grid, y_grid)])
+    picture = _Picture(model, X, 2, "plot_decision_surface", ax)
+    ax, samples = picture.ax, picture.samples
+    x_grid, y_grid, grid = picture.grid(resolution)
     shape = (len(y_grid), len(x_grid))
-
     classes = np.asarray(model.classes_)
     winner = _class_index(model.predict(grid), classes).reshape(shape)
     rgb = _class_colors(len(classes), colors)
     # See-through, so that the map is pale on a white page and deep on a dark one.
     tints = np.column_stack([rgb, np.full(len(rgb), 0.30)])
-
-    if ax is None:
-        _, ax = plt.subplots(figsize=(6.4, 5.6), layout="constrained")
-    extent = (x_grid[0], x_grid[-1], y_grid[0], y_grid[-1])
-    ax.imshow(
-        tints[winner],
-        extent=extent,
-        origin="lower",
-        interpolation="bilinear",
-        aspect=_aspect(frame),
-    )
+    picture.show_map(tints[winner])
     for lead in _leads(model, grid, winner, len(classes)):
         field = lead.reshape(shape)
         _contour(ax, x_grid, y_grid, field, 0.0, linewidths=1.1, linestyles="solid")
         if margin is not None:
             _contour(ax, x_grid, y_grid, field, margin, linewidths=0.8, linestyles="dashed")
-
-    handles = []
     if samples is not None:
-        size = _marker_size(len(samples))
         index = None if y is None else _class_index(np.asarray(y), classes)
         # One call for all classes, in stream order: no class is painted over the others.
         known = np.full(len(samples), -1) if index is None else index
         shades = np.vstack([0.86 * rgb, [[0.45, 0.45, 0.45]]])  # the last row: no known label
-        ax.scatter(
-            samples[:, 0],
-            samples[:, 1],
-            s=size,
-            c=shades[known],
-            alpha=0.55,
-            linewidths=0,
-            zorder=2,
-        )
-    for name, color in zip(classes, rgb, strict=True):
-        handles.append(_legend_marker(str(name), marker="s", color=color, size=8))
-    if show_dictionary and dictionary is not None and len(dictionary):
-        # A thin white rim keeps the points apart from each other and from dark samples.
-        ax.scatter(
-            dictionary[:, 0],
-            dictionary[:, 1],
-            s=46,
-            c=INK,
-            edgecolors="white",
-            linewidths=1.1,
-            zorder=4,
-        )
-        handles.append(_legend_marker("dictionary", marker="o", color=INK, size=7.5))
-
-    ax.set_xlim(extent[:2])
-    ax.set_ylim(extent[2:])
-    _clean_axes(ax)
+        picture.show_samples(samples[:, 1], c=shades[known], alpha=0.55)
+    handles = [
+        legend_marker(str(name), marker="s", color=color, size=8)
+        for name, color in zip(classes, rgb, strict=True)
+    ]
+    if show_dictionary:
+        handles += picture.show_dictionary(46)
+    ax.set(xlim=picture.frame[0], ylim=picture.frame[1])
     if show_legend:
-        _legend_outside(ax, handles)
-    ax.set_title(_title(model, dictionary, test_error), loc="left", fontsize=11, color=INK)
-    return ax
+        legend_outside(ax, handles)
+    return picture.finish(test_error)
 
 
 def plot_fit(
@@ -193,46 +162,30 @@ def plot_fit(
     >>> len(ax.lines)
     1
     """
-    plt = _import_pyplot()
-    dictionary = _dictionary(model)
-    _check_features(model, 1, "plot_fit")
-    samples = None if X is None else _as_points(X, 1, "X")
-    low, high = _bounds([points for points in (samples, dictionary) if points is not None])[0]
+    picture = _Picture(model, X, 1, "plot_fit", ax)
+    ax, samples = picture.ax, picture.samples
+    low, high = picture.frame[0]
     x_grid = np.linspace(low, high, resolution)
     curve = np.asarray(model.predict(x_grid[:, None])).ravel()
-
-    if ax is None:
-        _, ax = plt.subplots(figsize=(7.2, 4.4), layout="constrained")
     shown = [curve]
     handles = []
     if samples is not None and y is not None:
         targets = np.asarray(y, dtype=float).ravel()
         shown.append(np.quantile(targets, [0.01, 0.99]))
-        size = _marker_size(len(targets))
-        ax.scatter(
-            samples[:, 0], targets, s=size, c=SAMPLE_COLOR, alpha=0.45, linewidths=0, zorder=2
-        )
-        handles.append(_legend_marker("samples", marker="o", color=SAMPLE_COLOR, size=5))
+        picture.show_samples(targets, c=SAMPLE_COLOR, alpha=0.45)
+        handles.append(legend_marker("samples", marker="o", color=SAMPLE_COLOR, size=5))
     (line,) = ax.plot(x_grid, curve, color=CURVE_COLOR, linewidth=2.4, zorder=3, label="model")
     handles.append(line)
-    if show_dictionary and dictionary is not None and len(dictionary):
-        heights = np.asarray(model.predict(dictionary)).ravel()
-        ax.scatter(
-            dictionary[:, 0], heights, s=40, c=INK, edgecolors="white", linewidths=1.1, zorder=4
-        )
-        handles.append(_legend_marker("dictionary", marker="o", color=INK, size=7.5))
-
+    if show_dictionary:
+        handles += picture.show_dictionary(40)
     lowest, highest = min(s.min() for s in shown), max(s.max() for s in shown)
     pad = 0.06 * (highest - lowest) or 1.0
     ax.set_xlim(low, high)
     ax.set_ylim(lowest - pad, highest + pad)
-    _clean_axes(ax)
-    ax.grid(color="#E6E6E6", linewidth=0.7)
-    ax.set_axisbelow(True)
+    grid_lines(ax)
     if show_legend:
-        _legend_outside(ax, handles)
-    ax.set_title(_title(model, dictionary, None), loc="left", fontsize=11, color=INK)
-    return ax
+        legend_outside(ax, handles)
+    return picture.finish()
 
 
 def plot_value_surface(
@@ -276,62 +229,78 @@ def plot_value_surface(
     >>> len(ax.images)
     1
     """
-    plt = _import_pyplot()
-    dictionary = _dictionary(model)
-    _check_features(model, 2, "plot_value_surface")
-    samples = None if X is None else _as_points(X, 2, "X")
-    frame = _bounds([points for points in (samples, dictionary) if points is not None])
-    x_grid, y_grid = _grid(frame, resolution)
-    grid = np.column_stack([axis.ravel() for axis in np.meshgrid(x_grid, y_grid)])
+    picture = _Picture(model, X, 2, "plot_value_surface", ax)
+    x_grid, y_grid, grid = picture.grid(resolution)
     values = np.asarray(model.predict(grid)).reshape(len(y_grid), len(x_grid))
-
-    if ax is None:
-        _, ax = plt.subplots(figsize=(6.4, 5.6), layout="constrained")
-    image = ax.imshow(
-        values,
-        extent=(x_grid[0], x_grid[-1], y_grid[0], y_grid[-1]),
-        origin="lower",
-        interpolation="bilinear",
-        aspect=_aspect(frame),
-        cmap=VALUE_COLORS,
-    )
-    if samples is not None:
+    image = picture.show_map(values, cmap=VALUE_COLORS)
+    if picture.samples is not None:
         style: dict[str, Any] = {"c": INK, "alpha": 0.35}
         if y is not None:
             style = {"c": np.asarray(y, dtype=float), "cmap": VALUE_COLORS, "norm": image.norm}
-        ax.scatter(
-            samples[:, 0],
-            samples[:, 1],
-            s=_marker_size(len(samples)),
-            linewidths=0,
-            zorder=2,
+        picture.show_samples(picture.samples[:, 1], **style)
+    if show_dictionary:
+        picture.show_dictionary(46)
+    if show_legend:
+        picture.ax.figure.colorbar(image, ax=picture.ax)
+    return picture.finish()
+
+
+class _Picture:
+    """A model with one or two features, its samples and its dictionary on the same axes."""
+
+    def __init__(
+        self, model: Any, X: ArrayLike | None, features: int, caller: str, ax: Axes | None
+    ) -> None:
+        plt = import_pyplot()
+        self.model = model
+        self.features = features
+        self.dictionary = _dictionary(model)
+        _check_features(model, features, caller)
+        self.samples = None if X is None else _as_points(X, features, "X")
+        #: Range per feature.
+        self.frame = _bounds([p for p in (self.samples, self.dictionary) if p is not None])
+        if ax is None:
+            size = (7.2, 4.4) if features == 1 else (6.4, 5.6)
+            _, ax = plt.subplots(figsize=size, layout="constrained")
+        self.ax: Any = ax
+
+    def grid(self, resolution: int) -> tuple[Any, Any, Any]:
+        """Two axes, and all points on both."""
+        x_grid, y_grid = _grid(self.frame, resolution)
+        points = np.column_stack([axis.ravel() for axis in np.meshgrid(x_grid, y_grid)])
+        return x_grid, y_grid, points
+
+    def show_map(self, values: Any, **style: Any) -> Any:
+        return self.ax.imshow(
+            values,
+            extent=tuple(self.frame.ravel()),
+            origin="lower",
+            interpolation="bilinear",
+            aspect=_aspect(self.frame),
             **style,
         )
-    if show_dictionary and dictionary is not None and len(dictionary):
-        ax.scatter(
-            dictionary[:, 0],
-            dictionary[:, 1],
-            s=46,
-            c=INK,
-            edgecolors="white",
-            linewidths=1.1,
-            zorder=4,
-        )
-    _clean_axes(ax)
-    if show_legend:
-        ax.figure.colorbar(image, ax=ax)
-    ax.set_title(_title(model, dictionary, None), loc="left", fontsize=11, color=INK)
-    return ax
 
+    def show_samples(self, heights: Any, **style: Any) -> None:
+        assert self.samples is not None
+        size = marker_size(len(self.samples))
+        self.ax.scatter(self.samples[:, 0], heights, s=size, linewidths=0, zorder=2, **style)
 
-def _import_pyplot() -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            "Plots need Matplotlib, which is not installed: pip install kernelstream[plot]"
-        ) from error
-    return plt
+    def show_dictionary(self, size: float) -> list[Any]:
+        """Draw the points, if there are any; returns their entry of the legend."""
+        points = self.dictionary
+        if points is None or not len(points):
+            return []
+        heights = self.model.predict(points) if self.features == 1 else points[:, 1]
+        # A thin white rim keeps the points apart from each other and from dark samples.
+        rim = {"edgecolors": "white", "linewidths": 1.1}
+        self.ax.scatter(points[:, 0], np.ravel(heights), s=size, c=INK, zorder=4, **rim)
+        return [legend_marker("dictionary", marker="o", color=INK, size=7.5)]
+
+    def finish(self, test_error: float | None = None) -> Axes:
+        clean_axes(self.ax)
+        title = _title(self.model, self.dictionary, test_error)
+        self.ax.set_title(title, loc="left", fontsize=11, color=INK)
+        return self.ax  # type: ignore[no-any-return]
 
 
 def _dictionary(model: Any) -> NDArray[np.float64] | None:
@@ -437,34 +406,6 @@ def _contour(
 ) -> None:
     if field.min() < level < field.max():  # Matplotlib warns about a level that is not met
         ax.contour(x, y, field, levels=[level], colors=INK, zorder=3, **style)
-
-
-def _marker_size(n_samples: int) -> float:
-    return float(np.clip(9000 / n_samples, 4, 26))
-
-
-def _legend_marker(label: str, *, marker: str, color: Any, size: float) -> Any:
-    from matplotlib.lines import Line2D
-
-    return Line2D([], [], linestyle="none", marker=marker, color=color, ms=size, label=label)
-
-
-def _legend_outside(ax: Axes, handles: list[Any]) -> None:
-    ax.legend(
-        handles=handles,
-        loc="upper left",
-        bbox_to_anchor=(1.01, 1.0),
-        frameon=False,
-        fontsize=9,
-        borderaxespad=0.2,
-    )
-
-
-def _clean_axes(ax: Axes) -> None:
-    ax.tick_params(length=3, color="#9A9A9A", labelsize=9, labelcolor="#4D4D4D")
-    for side, spine in ax.spines.items():
-        spine.set_visible(side in ("left", "bottom"))
-        spine.set_color("#9A9A9A")
 
 
 def _title(model: Any, dictionary: NDArray[np.float64] | None, test_error: float | None) -> str:

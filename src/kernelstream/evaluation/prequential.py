@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array, issparse, vstack
+from scipy.sparse import csr_array, issparse
 from sklearn.utils import check_array
 
 from kernelstream.evaluation.baselines import Baselines
@@ -17,7 +17,9 @@ from kernelstream.evaluation.learner import Learner, Said, is_classification
 from kernelstream.evaluation.metrics import ClassMetrics, NumberMetrics, check_names
 from kernelstream.evaluation.risk import LossDistribution
 from kernelstream.evaluation.trace import Trace
+from kernelstream.evaluation.waiting import Waiting
 from kernelstream.models.in_units import InUnits
+from kernelstream.parts import part_of, prefixed
 from kernelstream.rows import check_columns
 
 DEFAULT_METRICS = {True: ("accuracy", "kappa"), False: ("mae", "rmse")}
@@ -197,7 +199,7 @@ class Prequential:
         )
         self._baselines = Baselines(self._names[0], self._labels, window=window, lag=lag)
         #: Samples held back: not predicted yet, or with a lag predicted but not learned.
-        self._waiting: tuple[Any, NDArray[Any]] | None = None
+        self._waiting: Waiting | None = None
         #: Targets and what was said of them, not yet told to the metrics; samples told before.
         self._told = 0
         self._untold: list[tuple[NDArray[Any], list[Said]]] = []
@@ -220,7 +222,19 @@ class Prequential:
         X : (n, p) array, CSR matrix or data frame
         y : (n,) labels or numbers
         """
-        X, y = self._admit(X, y)
+        self._take(*self._admit(X, y))
+
+    def _update_prepared(self, X: Any, y: NDArray[Any]) -> None:
+        """:meth:`update` with rows and targets that a :class:`~kernelstream.StreamModel` admitted.
+
+        They were looked at on the way; what is left is how the model's kernel takes them.
+        """
+        kernel = getattr(self.model, "kernel_", None)
+        if kernel is not None and not kernel.isotropic:
+            self._learner.check_rows(X)
+        self._take(X, y)
+
+    def _take(self, X: Any, y: NDArray[Any]) -> None:
         if self._step > 1:
             X, y = self._with_waiting(X, y)
             self._waiting = None
@@ -338,15 +352,10 @@ class Prequential:
             self.on_record(record)
 
     def _with_waiting(self, X: Any, y: NDArray[Any]) -> tuple[Any, NDArray[Any]]:
-        if self._waiting is None:
-            return X, y
-        old_X, old_y = self._waiting
-        if issparse(old_X) or issparse(X):
-            return vstack([csr_array(old_X), csr_array(X)], format="csr"), np.append(old_y, y)
-        return np.concatenate([old_X, X]), np.append(old_y, y)
+        return (X, y) if self._waiting is None else self._waiting.followed_by(X, y)
 
     def _wait(self, X: Any, y: NDArray[Any], first: int) -> None:
-        self._waiting = (X[first:].copy(), y[first:].copy()) if first < len(y) else None
+        self._waiting = Waiting(X[first:].copy(), y[first:].copy()) if first < len(y) else None
 
     # ---- checkpoints ----------------------------------------------------------------------
 
@@ -373,26 +382,16 @@ class Prequential:
             "waiting": None,
             "unmeasured": None if self.losses is None else self._unmeasured,
         }
-        arrays = _prefixed("trace", self.trace.to_columns())
-        arrays |= _prefixed("metrics", self._metrics.arrays())
-        arrays |= _prefixed("baselines", self._baselines.arrays())
+        arrays = prefixed("trace/", self.trace.to_columns())
+        arrays |= prefixed("metrics/", self._metrics.arrays())
+        arrays |= prefixed("baselines/", self._baselines.arrays())
         if self.losses is not None:
-            arrays |= _prefixed("losses", self.losses.arrays())
+            arrays |= prefixed("losses/", self.losses.arrays())
         if self._labels is not None:
             header["labels"] = self._labels.to_config()
         if self._waiting is not None:
-            X, y = self._waiting
-            header["waiting"] = {"shape": list(X.shape), "sparse": issparse(X), "labels": None}
-            arrays["waiting/y"] = y
-            if self._labels is not None:  # by numbers of their own: they may be new to the run
-                labels = Labels()
-                arrays["waiting/y"] = labels.encode(y)
-                header["waiting"]["labels"] = labels.to_config()
-            if issparse(X):
-                arrays["waiting/data"] = X.data
-                arrays["waiting/indices"], arrays["waiting/indptr"] = X.indices, X.indptr
-            else:
-                arrays["waiting/X"] = X
+            header["waiting"], waiting = self._waiting.state(self._labels is not None)
+            arrays |= prefixed("waiting/", waiting)
         return header, arrays
 
     @classmethod
@@ -421,27 +420,17 @@ class Prequential:
         )  # fmt: skip
         if run.losses is not None:
             run._unmeasured = header["unmeasured"]
-            run.losses.set_arrays(_without("losses", arrays))
+            run.losses.set_arrays(part_of("losses/", arrays))
         run.samples = run._told = header["samples"]
         run.seconds = float(header["seconds"])
         run._offset = header["offset"]
-        run.trace = Trace.from_columns(_without("trace", arrays), every=header["record_every"])
+        run.trace = Trace.from_columns(part_of("trace/", arrays), every=header["record_every"])
         if run._labels is not None:
             run._labels.set_config(header["labels"])
-        run._metrics.set_arrays(_without("metrics", arrays))
-        run._baselines.set_arrays(_without("baselines", arrays))
-        note = header["waiting"]
-        if note is not None:
-            y = arrays["waiting/y"].copy()
-            if note["labels"] is not None:
-                labels = Labels()
-                labels.set_config(note["labels"])
-                y = labels.decode(y)
-            if note["sparse"]:
-                parts = tuple(arrays[f"waiting/{name}"] for name in ("data", "indices", "indptr"))
-                run._waiting = csr_array(parts, shape=tuple(note["shape"])), y
-            else:
-                run._waiting = arrays["waiting/X"].copy(), y
+        run._metrics.set_arrays(part_of("metrics/", arrays))
+        run._baselines.set_arrays(part_of("baselines/", arrays))
+        if header["waiting"] is not None:
+            run._waiting = Waiting.restore(header["waiting"], part_of("waiting/", arrays))
             run._admit(*run._waiting)
         return run
 
@@ -456,14 +445,3 @@ def _rows(X: Any, first: int, end: int) -> Any:
     if isinstance(X, np.ndarray) or issparse(X):
         return X[first:end]
     return X.iloc[first:end] if hasattr(X, "iloc") else X[first:end]
-
-
-def _prefixed(name: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    return {f"{name}/{key}": array for key, array in arrays.items()}
-
-
-def _without(name: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    start = f"{name}/"
-    return {
-        key.removeprefix(start): array for key, array in arrays.items() if key.startswith(start)
-    }

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernelstream.errors import naming
+from kernelstream.evaluation import drawing
+from kernelstream.evaluation.drawing import CURVE_COLOR, INK, PALETTE
 from kernelstream.evaluation.metrics import METRICS
-from kernelstream.evaluation.plots import CURVE_COLOR, INK, PALETTE, _clean_axes, _import_pyplot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -135,7 +135,7 @@ class Trace:
             Where to save the picture; the suffix chooses the format.
         """
         self._check_not_empty("plot")
-        plt = _import_pyplot()
+        plt = drawing.import_pyplot()
         columns = self.to_columns()
         samples = columns["samples"]
         figure, (quality, size, speed) = plt.subplots(
@@ -157,7 +157,12 @@ class Trace:
                 label=label,
             )  # fmt: skip
         quality.plot(
-            samples, columns[headline], color=INK, linewidth=1.3, marker=marker, label="all samples"
+            samples,
+            columns[headline],
+            color=INK,
+            linewidth=1.3,
+            marker=marker,
+            label="all samples",
         )
         quality.plot(
             samples, columns[f"{headline}_window"], color=PALETTE[0], linewidth=2.0, marker=marker,
@@ -169,7 +174,7 @@ class Trace:
         size.plot(samples, columns["model_order"], color=PALETTE[2], linewidth=1.8, marker=marker)
         size.set_ylabel("points", color=PALETTE[2])
         size.set_ylim(bottom=0)
-        held = size.twinx()
+        held = drawing.right_axis(size)
         held.plot(samples, columns["bytes"] / 1024, color=PALETTE[1], linewidth=1.2, marker=marker)
         held.set_ylabel("KiB", color=PALETTE[1])
         held.set_ylim(bottom=0)
@@ -182,16 +187,9 @@ class Trace:
         speed.set_ylim(bottom=0)
         speed.set_xlabel("samples")
         for axes in (quality, size, speed):
-            _clean_axes(axes)
-            axes.grid(color="#E6E6E6", linewidth=0.7)
-            axes.set_axisbelow(True)
-        _clean_axes(held)
-        held.spines["left"].set_visible(False)
-        held.spines["right"].set_visible(True)
-        if path is not None:
-            with naming(path):
-                figure.savefig(path, dpi=150)
-        return figure  # type: ignore[no-any-return]
+            drawing.clean_axes(axes)
+            drawing.grid_lines(axes)
+        return drawing.saved(figure, path)
 
     def _check_not_empty(self, what: str) -> None:
         if not len(self):

@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from kernelstream.core.kernel import Rows, first_bad_entry, self_value
+from kernelstream.core.threads import one_thread
 from kernelstream.kernels import Kernel
 from kernelstream.limits import LARGEST_ENTRY
 from kernelstream.rows import as_rows, check_columns, count_rows, plain_array
@@ -41,7 +42,7 @@ def check_rows(estimator: Any, X: Any, *, new: bool = False) -> Rows:
                 f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
                 f"{estimator.n_features_in_} features as input."
             )
-        if float(np.vdot(X, X)) < LARGEST_ENTRY**2:
+        if _is_in_range(X):
             return as_rows(X)
     check_columns(X)
     array = check_array(
@@ -57,11 +58,20 @@ def check_rows(estimator: Any, X: Any, *, new: bool = False) -> Rows:
         validate_data(estimator, X, reset=False, skip_check_array=True)
     rows = as_rows(array)
     row, column = -1, -1
-    if rows.sparse or not float(np.vdot(rows.dense, rows.dense)) < LARGEST_ENTRY**2:
+    if rows.sparse or not _is_in_range(rows.dense):
         row, column = first_bad_entry(rows, LARGEST_ENTRY)
     if row >= 0:
         raise ValueError(_bad_entry_message(array, row, column, getattr(X, "columns", None)))
     return rows
+
+
+def _is_in_range(X: NDArray[Any]) -> bool:
+    """Whether all entries are certainly finite and small enough; many large ones may not seem so.
+
+    BLAS shares longer vectors among threads, which wait for each other on a busy machine.
+    """
+    with one_thread(X.size > 10_000):
+        return float(np.vdot(X, X)) < LARGEST_ENTRY**2
 
 
 def _refuse_masked(array: Any, name: str) -> None:

@@ -11,16 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kernelstream.evaluation.plots import (
-    CURVE_COLOR,
-    INK,
-    PALETTE,
-    SAMPLE_COLOR,
-    VALUE_COLORS,
-    plot_decision_surface,
-    plot_fit,
-    plot_value_surface,
-)
+from kernelstream.evaluation.drawing import CURVE_COLOR, INK, PALETTE, SAMPLE_COLOR, VALUE_COLORS
+from kernelstream.evaluation.plots import plot_decision_surface, plot_fit, plot_value_surface
 from kernelstream.report.charts import (
     Chart,
     Dot,

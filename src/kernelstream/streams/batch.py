@@ -43,6 +43,7 @@ class Batch:
     matrix: Any = None  # (n, p) float64 array or CSR matrix: LIBSVM text, .npz, arrays
     lines: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     #: (n,) where each row came from: its line in a text file from 1, else its row from 0
+    bounded: bool = False  # whether the source has refused infinite and huge numbers
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -58,6 +59,13 @@ def slice_rows(matrix: Any, start: int, stop: int) -> Any:
     rows.data, rows.indices = matrix.data[first:last], matrix.indices[first:last]
     rows.indptr = matrix.indptr[start : stop + 1] - first
     return rows
+
+
+def plain(column: Column) -> NDArray[Any]:
+    """A column as one array: strings with None where one is missing, numbers or dates."""
+    if isinstance(column, Text):
+        return np.array([*column.values, None], dtype=object)[column.codes]
+    return column
 
 
 class Source(Protocol):

@@ -122,6 +122,7 @@ class TextSource(ABC):
             {name: slice_column(column, start, stop) for name, column in parsed.columns.items()},
             None if parsed.matrix is None else slice_rows(parsed.matrix, start, stop),
             lines,
+            bounded=True,  # _parse puts such rows aside, to be refused as on_bad says
         )
 
     def close(self) -> None:

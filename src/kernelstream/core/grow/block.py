@@ -237,7 +237,8 @@ def take_in_samples(state, program, block, values, norms, new, count, outputs, b
     elif count == 2:
         error = _take_in_pair(state, program, rows, values, norms, new, outputs, budget)
     if error < 0.0:
-        error = take_in_block(state, program, block, values, norms, new, count, outputs)
+        # Merged into the caller, a count that begins as 0 would have a type and a copy of its own.
+        error = take_in_block(state, program, block, values, norms, new, np.int64(count), outputs)
     return error
 
 

@@ -1,0 +1,96 @@
+"""Methods by name, as runs and the command line take them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from sklearn.base import is_classifier
+
+from kernelstream import registry
+from kernelstream.models._files import _plain
+from kernelstream.parameters import parameters_of
+from kernelstream.registry import Method
+from kernelstream.runs._reading import RunError, Spelling, in_python
+
+#: Parameters of methods by name where they differ from the estimators' defaults. A step costs the
+#: square of the points, and a stream is long; the same run gives the same model.
+DEFAULTS = {"max_points": 300, "random_state": 0}
+
+
+def method_of(model: Any) -> Method | None:
+    """The method of a name or an estimator; None for an estimator that belongs to no method."""
+    if not isinstance(model, str):
+        return registry.method_of(type(model))
+    known = registry.models()
+    if model not in known:
+        raise ValueError(f"model must be an estimator or one of {', '.join(known)}: {model!r}")
+    return known[model]
+
+
+def estimator_class(method: str, task: str, spelling: Spelling = in_python) -> type[Any]:
+    """The estimator of a method for a task."""
+    found = _kind(registry.models()[method], task)
+    if found is None:
+        able = ", ".join(name for name, other in registry.models().items() if _kind(other, task))
+        cure = f"take another {spelling('model')} ({able})"
+        if task == "regression":
+            cure += f", or {spelling('task', 'classification')} if the target's values are classes"
+        raise RunError(f"{spelling('model', method)} does not learn {task}", cure)
+    return found
+
+
+def make_estimator(method: str, task: str, parameters: Mapping[str, Any], **defaults: Any) -> Any:
+    """The estimator of a method for a task; ``defaults`` count where nothing is given."""
+    kind = estimator_class(method, task)
+    known = parameters_of(kind)
+    usual = {name: value for name, value in {**DEFAULTS, **defaults}.items() if name in known}
+    return kind(**{**usual, **parameters})
+
+
+def without_risk(method: Method, estimator: Any) -> Any:
+    """The same without risk, with the settings that the two share."""
+    task = "classification" if is_classifier(estimator) else "regression"
+    kind = estimator_class(method.without_risk, task)
+    known = parameters_of(kind)
+    return kind(**{name: v for name, v in estimator.get_params().items() if name in known})
+
+
+def _kind(method: Method, task: str) -> type[Any] | None:
+    return method.regressor if task == "regression" else method.classifier
+
+
+# ---- values -----------------------------------------------------------------------------
+
+
+def value_of(text: str) -> Any:
+    """A parameter's value as it was meant: a number, true or false, none, or a word.
+
+    >>> value_of("1e-3"), value_of("64K"), value_of("none"), value_of("hinge")
+    (0.001, 65536, None, 'hinge')
+    """
+    lowered = text.strip().lower()
+    words = {"true": True, "false": False, "yes": True, "no": False, "none": None}
+    if lowered in words:
+        return words[lowered]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    if match := re.fullmatch(r"([0-9.]+)\s*([kmg])i?b?", lowered):  # 64M, 1.5GiB
+        return int(float(match[1]) * 1024 ** ("kmg".index(match[2]) + 1))
+    return text
+
+
+def as_stored(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters as checkpoints hold and compare them: the values, typed or given in Python.
+
+    None is "none" there: in the checkpoints of version 0.1 it stood for what was not given.
+
+    >>> as_stored({"eta0": ".5", "epsilon": None}) == as_stored({"eta0": 0.5, "epsilon": "none"})
+    True
+    """
+    values = {k: value_of(v) if isinstance(v, str) else _plain(v) for k, v in parameters.items()}
+    return {name: "none" if value is None else value for name, value in values.items()}

@@ -1,0 +1,74 @@
+"""What the user of a run should know: rows, columns, and whether the model is worth it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse import issparse
+
+from kernelstream.evaluation import quality
+
+if TYPE_CHECKING:
+    from kernelstream.runs.learning import Run
+
+#: The usual row of the last ones (at least so many) may be this many deviations from the mean where
+#: the model does badly, and where it does not: seasons may take a healthy column beyond the first.
+FEWEST_ROWS, FAR, VERY_FAR = 20, 5.0, 10.0
+
+
+def row_notes(run: Run) -> list[str]:
+    """All but what a cap on the points did."""
+    model, spelling = run.model, run._spelling
+    notes = _quality_notes(run)
+    if model.task == "regression":
+        rows = min(run.settings["warm_up"], run.score.samples)
+        notes.append(
+            f"the first {rows:,} rows only set the units of the target: until then its mean was "
+            f"predicted ({spelling('warm_up')})"
+        )
+    classes = len(getattr(model.model, "classes_", ()))
+    if "auc" in run.score.trace.metrics and classes > 2:
+        notes.append(f"auc is for two classes, and there are {classes}: try balanced_accuracy")
+    if model.unlabelled_:
+        notes.append(f"{model.unlabelled_:,} rows had no target: not learned")
+    return notes
+
+
+def _quality_notes(run: Run) -> list[str]:
+    """Where a rule without a model does as well, and inputs that harm or may be why."""
+    if not len(run.score.trace):
+        return []
+    model, spelling = run.model, run._spelling
+    metric, values = run.score.trace.metrics[0], run.score.trace.summary()
+    names = ", ".join(spelling(name) for name in (run.method.try_first if run.method else ()))
+    to_try = f"{names} or {spelling('model')}" if names else spelling("model")
+    worse = []
+    # Until the units of a target are known the mean is all that is predicted.
+    if model.task == "classification" or run.score.samples > run.settings["warm_up"]:
+        for when, suffix in (("", ""), ("lately ", "_window")):
+            if rule := quality.beaten_by(metric, values, model.task, suffix):
+                worse.append(f"{when}{rule}: try another {to_try}")
+    return worse[:1] + _far_inputs(run, FAR if worse else VERY_FAR)
+
+
+def _far_inputs(run: Run, far: float) -> list[str]:
+    """Notes about numbers that have left the range of the rows their units were taken from."""
+    preparation, spelling = run.model.preparation, run._spelling
+    if run.sample is None or not preparation.standardise or not preparation.frozen:
+        return []
+    X, notes = run.sample[0], []
+    names = preparation.feature_names_out
+    for name, kind in preparation.inputs.items():
+        if kind != "number" or name not in names or X.shape[0] < FEWEST_ROWS:
+            continue
+        values = X[:, [names.index(name)]]
+        away = float(np.median(np.abs(values.toarray() if issparse(values) else values)))
+        if away > far:
+            notes.append(
+                f"column {name!r} has left the range of the first {run.settings['warm_up']:,} "
+                f"rows: it is {away:,.0f} deviations away; leave it out "
+                f"({spelling('drop', [name])}) or let more rows set the units "
+                f"({spelling('warm_up')})"
+            )
+    return notes

@@ -1,0 +1,66 @@
+"""The page about a run."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kernelstream._version import __version__
+
+if TYPE_CHECKING:
+    from kernelstream.runs.learning import Run
+
+
+def write_page(path: str | os.PathLike[str], run: Run, before: Mapping[str, str]) -> None:
+    """A report that says what was run: first ``before``, then what the run knows itself."""
+    from kernelstream.report import write_report
+
+    model, settings = run.model.model, run.settings
+    parameters = settings["parameters"]
+    facts = {
+        **before,
+        "data": data_name(run.name),
+        "target": settings["target"],
+        "task": run.model.task,
+        "method": settings["method"],
+        "parameters": ", ".join(f"{k}={v}" for k, v in parameters.items()) or "defaults",
+        "kernel": repr(model.kernel_),
+        **model._facts_in_words(),
+        **closing_facts(run, run.samples),
+    }
+    losses = {}
+    if run.score.losses is not None:
+        losses[settings["method"]] = run.score.losses
+    if run.method and run.neutral is not None and run.neutral.score.losses is not None:
+        losses[f"the same without risk ({run.method.without_risk})"] = run.neutral.score.losses
+    write_report(
+        path,
+        title=f"{settings['target']} from {Path(data_name(run.name)).name}",
+        facts={name: value for name, value in facts.items() if value},
+        trace=run.score.trace,
+        model=model,
+        feature_names=run.model.preparation.feature_names_out,
+        target=settings["target"],
+        sample=run.sample,
+        notes=run._row_notes(),  # the report tells of the cap by itself
+        losses=losses,
+    )
+
+
+def data_name(source: str) -> str:
+    """The source of a run, in words."""
+    return "standard input" if source == "-" else source
+
+
+def closing_facts(run: Any, samples: int) -> dict[str, str]:
+    """What the page of every run says last."""
+    facts = {
+        "samples": f"{samples:,}",
+        "wall time": f"{run.seconds:.1f} s",
+        "version": __version__,
+        "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+    }
+    return facts if run.stopped_by is None else {**facts, "stopped by": run.stopped_by}

@@ -1,0 +1,218 @@
+"""What every run has: batches that come, a look at the first, and a way to stop."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+import numpy as np
+from scipy.sparse import issparse, vstack
+
+from kernelstream.preparation import Preparation
+from kernelstream.streams import open_stream
+from kernelstream.streams.batch import Batch, Source, Text
+from kernelstream.streams.columns import check_present
+
+#: How messages write a parameter, alone or with a value: in Python's words or as an option.
+Spelling = Callable[..., str]
+
+
+#: How rows are read, as open_stream has it.
+READING: dict[str, Any] = {
+    "schema": None, "drop": None, "on_bad": "raise", "quarantine": None, "batch_rows": 8192,
+    "format": None, "delimiter": None, "header": True, "n_features": None,
+}  # fmt: skip
+
+
+class RunError(ValueError):
+    """A run cannot begin or go on: what is wrong, and what to do about it."""
+
+    def __init__(self, problem: str, cure: str) -> None:
+        super().__init__(f"{problem}; {cure}")
+
+
+def in_python(name: str, value: Any = None) -> str:
+    """A parameter as it is written in Python.
+
+    >>> in_python("warm_up"), in_python("drop", ["x"])
+    ('warm_up', "drop=['x']")
+    """
+    return name if value is None else f"{name}={value!r}"
+
+
+class _StopWaitingError(Exception):
+    """Raised by :meth:`StreamRun.stop` where the run waits for its input."""
+
+
+class StreamRun:
+    """Batches of a source, one after the other, until they are over or the run is stopped.
+
+    Attributes
+    ----------
+    source : Source
+    stopping : bool
+        Whether :meth:`stop` was called: the run ends after this batch.
+    stopped_by : str or None
+        Why it ended early, once it did.
+    """
+
+    source: Source
+    #: What the error of a bad row suggests, where it is not the source's own words.
+    bad_rows_cure = ""
+
+    def __init__(
+        self, given: Any, target: str | None, reading: Mapping[str, Any], spelling: Spelling
+    ) -> None:
+        if unknown := set(reading) - set(READING):
+            raise TypeError(f"{type(self).__name__} has no parameter {unknown.pop()!r}")
+        plain = isinstance(given, str | os.PathLike)
+        #: The source as messages name it.
+        self.name = os.fspath(given) if plain else type(given).__name__
+        self.stopping = False
+        self.stopped_by: str | None = None
+        self._given = given
+        self._reading = {"target": target, **READING, **reading}
+        self._reading["schema"] = dict(self._reading["schema"] or {})
+        self._reading["drop"] = list(self._reading["drop"] or [])
+        self._reading["quarantine"] = text_of(self._reading["quarantine"])
+        self._spelling = spelling
+        self._reason = ""
+        self._first: Batch | None = None  # read, but not handed out
+        self._position: Any = None  # see read
+        self._waiting_thread: int | None = None
+        self._noted: list[str] = []
+
+    # ---- the beginning ----------------------------------------------------------------
+
+    def _open(self, like: Preparation | None = None, **place: Any) -> None:
+        """Open the source, with the columns of a preparation where there is one.
+
+        ``place`` is a position and its schema, to go on from.
+        """
+        reading = {**self._reading, **place}
+        if like is not None:
+            reading["schema"] = like.schema
+            reading["n_features"] = reading["n_features"] or like.matrix_width
+        self.source = open_stream(self._given, **reading)
+        self.source.bad.cure = self.bad_rows_cure or self.source.bad.cure
+        if not place:
+            with self._closing_on_error():
+                for name in self._reading["schema"]:
+                    check_present(self.name, name, list(self.source.schema))
+
+    @contextlib.contextmanager
+    def _closing_on_error(self) -> Any:
+        try:
+            yield
+        except BaseException:
+            self.source.close()
+            raise
+
+    def _look(self) -> Batch:
+        """The first batch, which :meth:`read` will hand out; notes on its columns."""
+        batch = self._first = next(self.source, None)
+        if batch is None:
+            raise RunError(
+                f"{self.name} has no row that fits: {self.source.bad.count:,} were refused",
+                f"look at them with {self._spelling('on_bad', 'raise')}",
+            )
+        self._noted += _mostly_numbers(batch, self.source.schema, self._spelling)
+        return batch
+
+    # ---- batches ----------------------------------------------------------------------
+
+    def read(self) -> Batch | None:
+        """The next rows; None when there are no more, or when :meth:`stop` ended the waiting.
+
+        Only standard input can keep us waiting. What it gives after the last batch is not known
+        to have been used when the waiting ends, so that the place to go on from is noted before.
+        """
+        batch, self._first = self._first, None
+        if batch is not None:
+            return batch
+        if self.stopping:
+            return None
+        if self.name != "-":
+            return next(self.source, None)
+        self._position = self.source.position
+        try:
+            self._waiting_thread = threading.get_ident()
+            if self.stopping:  # since we looked
+                return None
+            batch = next(self.source, None)
+        except _StopWaitingError:
+            return None
+        finally:
+            self._waiting_thread = None
+        self._position = None
+        return batch
+
+    def stop(self, reason: str = "stop()") -> None:
+        """End the run after the batch it is at.
+
+        May be called from another thread, or from a signal handler: then also waiting for
+        standard input ends.
+        """
+        self._reason = reason
+        self.stopping = True
+        if self._waiting_thread == threading.get_ident():
+            self._waiting_thread = None
+            raise _StopWaitingError
+
+    def close(self) -> None:
+        """Give back the file."""
+        self.source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *reason: Any) -> None:
+        self.close()
+
+    def _bad_rows_note(self) -> list[str]:
+        bad = self.source.bad
+        if not bad.count:
+            return []
+        line, reason = bad.first[0]
+        refused = f"{bad.count:,} rows refused ({self._reading['on_bad']})"
+        return [f"{refused}, the first on line {line}: {reason}"]
+
+
+def _mostly_numbers(batch: Batch, schema: Mapping[str, str], spelling: Spelling) -> list[str]:
+    """Notes about text columns that look like numbers with a few exceptions."""
+    notes = []
+    for name, column in batch.columns.items():
+        if schema.get(name) != "text" or not isinstance(column, Text) or not len(column):
+            continue
+        numeric = np.array([_is_number(value) for value in column.values])
+        odd = [value for value in column.values if not _is_number(value)]
+        known = column.codes[column.codes >= 0]
+        if odd and len(known) and numeric[known].mean() >= 0.9:
+            notes.append(
+                f"column {name!r} is taken as text because of values like {odd[0]!r:.40}; "
+                f"{spelling('schema', {name: 'number'})} refuses those rows instead"
+            )
+    return notes
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def join(upper: Any, lower: Any) -> Any:
+    """Prepared rows, or their targets, one below the other."""
+    if issparse(upper):
+        return vstack([upper, lower], format="csr")
+    return np.concatenate([upper, lower])
+
+
+def text_of(path: str | os.PathLike[str] | None) -> str | None:
+    """A path as a file holds it."""
+    return None if path is None else os.fspath(path)
