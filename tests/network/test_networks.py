@@ -1,5 +1,6 @@
 """Networks: rounds, streams, faults, traces, files."""
 
+import copy
 import sys
 
 import networkx as nx
@@ -489,6 +490,31 @@ def test_the_graph_is_the_networks_own():
     assert 9 not in network.graph
 
 
+@pytest.mark.parametrize("make", NETWORKS)
+def test_the_graph_cannot_be_changed(make, tmp_path):
+    X, y = stream(80)
+    network = make().run((X, y), batch=5)
+    network.save(tmp_path / "network.ks")
+    for one in (
+        network,
+        make(),
+        copy.deepcopy(network),
+        kernelstream.load(tmp_path / "network.ks"),
+    ):
+        for change in (
+            lambda graph: graph.add_edge(0, 2),
+            lambda graph: graph.remove_node(3),
+            lambda graph: graph.add_edges_from([(0, 2)]),
+            lambda graph: graph.clear(),
+        ):
+            with pytest.raises(nx.NetworkXError, match=r"change a copy, networkx\.Graph\(network"):
+                change(one.graph)
+        assert set(one.graph.edges) == set(nx.cycle_graph(4).edges)
+    free = nx.Graph(network.graph)
+    free.add_edge(0, 2)
+    assert make(free).run((X, y), batch=5).agents_[0].neighbours == [1, 3, 2]
+
+
 def test_a_run_that_was_refused_fixes_no_classes():
     X, y = stream()
     network = consensus()
@@ -530,8 +556,8 @@ def test_graphs_that_cannot_be():
 def test_arguments_that_cannot_be():
     X, y = stream(60)
     for parameters, error, message in (
-        ({"coupling": "loose"}, ValueError, "'normalised' or 'explicit'"),
-        ({"engine": "steam"}, ValueError, "'local', 'ray' or an Engine"),
+        ({"coupling": "loose"}, ValueError, "one of 'normalised', 'explicit'; got 'loose'"),
+        ({"engine": "steam"}, ValueError, "one of 'local', 'ray' or a Engine"),
         ({"step": 1.0}, TypeError, "'step' is not a parameter of a network's agents"),
         ({"batch_size": 4}, TypeError, "'batch_size' is not a parameter"),
         ({"agent_settings": {9: {}}}, ValueError, "names 9, which is not in the graph"),
@@ -543,7 +569,7 @@ def test_arguments_that_cannot_be():
             consensus(**parameters)
     for parameters, message in (
         ({"tolerance": -1.0}, "tolerance of the edge .* must be a finite number >= 0"),
-        ({"dual_regularisation": -0.1}, "dual_regularisation must be a finite number >= 0"),
+        ({"dual_regularisation": -0.1}, "dual_regularisation must be a number of at least 0"),
         ({"dual_regularisation": "much"}, "dual_regularisation must be a number"),
         ({"dual_regularisation": 0.3, "eta0": 2.0}, "agent 0: .*eta0\\*\\*2 must be below 1"),
     ):

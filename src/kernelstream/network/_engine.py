@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from kernelstream.network._messages import Name, RoundRecord
 from kernelstream.network.ray_engine import RayEngine
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Holds the agents and carries their messages.
 
@@ -43,7 +44,7 @@ class Engine(Protocol):
         """Copies of the agents as they are now."""
 
     def predict(self, name: Name, X: Any) -> NDArray[np.float64]:
-        """(n, outputs): what agent ``name`` says."""
+        """(n, outputs): the values of agent ``name``."""
 
     def close(self) -> None:
         """Let go of the agents."""
@@ -51,10 +52,6 @@ class Engine(Protocol):
 
 def make_engine(engine: str | Engine) -> Engine:
     """The engine that the parameter names."""
-    if engine == "local":
-        return LocalEngine()
-    if engine == "ray":
-        return RayEngine()
     if isinstance(engine, str):
-        raise ValueError(f"engine must be 'local', 'ray' or an Engine, got {engine!r}")
+        return LocalEngine() if engine == "local" else RayEngine()
     return engine

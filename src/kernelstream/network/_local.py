@@ -68,7 +68,7 @@ class LocalEngine:
         return copy.deepcopy(self._agents)
 
     def predict(self, name: Name, X: Any) -> NDArray[np.float64]:
-        """(n, outputs): what agent ``name`` says."""
+        """(n, outputs): the values of agent ``name``."""
         return self._agents[name].predict(X)
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ Name = str | int
 class Lesson:
     """What an agent's function is at its own samples, and how strongly that ties the receiver.
 
-    The strength is c, or 2 mu_ji: the multiplier that, says the survey, must be sent.
+    The strength is c, or 2 mu_ji: the multiplier that must be sent, as Koppel et al. (2020) say.
     """
 
     X: Any  # (n, p)
