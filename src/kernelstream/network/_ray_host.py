@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from kernelstream import storage
 from kernelstream.network._agent import Agent
-from kernelstream.network._messages import Message, Name
+from kernelstream.network._messages import Message, Name, RoundRecord
 
 #: What marks the files of agents.
 _KIND = "Agent"
@@ -47,50 +48,45 @@ class Host:
     def pid(self) -> int:
         return os.getpid()
 
-    def open(self, turn: int, round: int, batch: tuple[Any, Any]) -> tuple[Any, Message | None]:
+    def open(self, turn: int, round: int, batch: tuple[Any, Any]) -> Any:
         """Whether it did, and the request to the neighbours."""
-        if not self._is_ready(turn, round):
-            return Behind(self._agent.round), None
-        try:
-            return True, self._agent.open_round(round, *batch)
-        except Exception as error:
-            return Refused(error), None
+        return self._do(turn, round, lambda: (True, self._agent.open_round(round, *batch)), 1)
 
-    def answer(self, turn: int, round: int, batch: Any, *requests: Message) -> tuple[Any, ...]:
+    def answer(self, turn: int, round: int, batch: Any, *requests: Message) -> Any:
         """Whether it did, and the answers in the order of the requests."""
-        nothing = [None] * len(requests)
-        if not self._is_ready(turn, round):
-            return Behind(self._agent.round), *nothing
-        try:
+
+        def answers() -> tuple[Any, ...]:
             self._open_again(round, batch)
             return True, *[self._agent.answer(request) for request in requests]
-        except Exception as error:
-            return Refused(error), *nothing
+
+        return self._do(turn, round, answers, len(requests))
 
     def close(self, turn: int, round: int, batch: Any, names: list[Name], *answers: Message) -> Any:
         """The record of the round."""
-        if not self._is_ready(turn, round):
-            return Behind(self._agent.round)
-        try:
+
+        def record() -> RoundRecord:
             self._open_again(round, batch)
             return self._agent.close_round(round, dict(zip(names, answers, strict=True)))
-        except Exception as error:
-            return Refused(error)
+
+        return self._do(turn, round, record)
 
     def state(self, turn: int, round: int) -> Any:
         """All of the agent after the rounds before this one, as in a file."""
-        if not self._is_ready(turn, round):
-            return Behind(self._agent.round)
-        return dump_agent(self._agent)
+        return self._do(turn, round, lambda: dump_agent(self._agent))
 
     def predict(self, turn: int, round: int, X: Any) -> Any:
         """(n, outputs): the agent's values after the rounds before this one."""
-        if not self._is_ready(turn, round):
-            return Behind(self._agent.round)
+        return self._do(turn, round, lambda: self._agent.predict(X))
+
+    def _do(self, turn: int, round: int, work: Callable[[], Any], values: int = 0) -> Any:
+        """What the work returns: its result and, where Ray expects them, so many values."""
         try:
-            return self._agent.predict(X)
+            if self._is_ready(turn, round):
+                return work()
+            failed: Behind | Refused = Behind(self._agent.round)
         except Exception as error:
-            return Refused(error)
+            failed = Refused(error)
+        return (failed, *[None] * values) if values else failed
 
     def _is_ready(self, turn: int, round: int) -> bool:
         """Whether this round can be worked on, all before it being closed, none after it."""

@@ -175,7 +175,7 @@ class RayEngine(Parameters):
     def agents(self) -> dict[Name, Agent]:
         """Copies of the agents as they are now; dead ones as they were before."""
         self._check_session()
-        states = self._call({name: self._asking("state") for name in self._living()}, self._next)
+        states = self._call({name: _Call("state") for name in self._living()}, self._next)
         return {
             name: load_agent(states[name][0]) if name in states else read_agent(self._paths[name])
             for name in self._actors
@@ -185,7 +185,7 @@ class RayEngine(Parameters):
         """(n, outputs): the values of agent ``name``."""
         self._check_session()
         if name not in self.dead:
-            values = self._call({name: self._asking("predict", X)}, self._next)
+            values = self._call({name: _Call("predict", (X,))}, self._next)
             if name in values:
                 return np.array(values[name][0])
         return read_agent(self._paths[name]).predict(X)
@@ -229,59 +229,50 @@ class RayEngine(Parameters):
 
     def _open(self, round: int, now: _Round) -> dict[Name, Any]:
         """References to the requests of the agents that have samples."""
-        turn = self._turn
-
-        def opening(batch: Any) -> Callable[[Any], list[Any]]:
-            return lambda actor: actor.open.options(num_returns=2).remote(turn, round, batch)
-
-        calls = {name: opening(now.batches[name]) for name in self._living() if name in now.batches}
+        calls = {
+            name: _Call("open", (now.batches[name],), values=1)
+            for name in self._living()
+            if name in now.batches
+        }
         return {name: refs[1] for name, refs in self._call(calls, round).items()}
 
     def _answer(self, round: int, now: _Round, requests: Mapping[Name, Any]) -> None:
         """Ask every agent for all its answers at once, and note where they are."""
-        turn = self._turn
         asked: dict[Name, list[Name]] = {}
         for sender in requests:
             for name in self._neighbours[sender]:
                 asked.setdefault(name, []).append(sender)
-
-        def answering(name: Name, senders: list[Name]) -> Callable[[Any], list[Any]]:
-            batch = now.batches.get(name)
-            asking = [requests[sender] for sender in senders]
-            count = 1 + len(senders)
-            return lambda actor: actor.answer.options(num_returns=count).remote(
-                turn, round, batch, *asking
-            )
-
-        calls = {name: answering(name, asked[name]) for name in self._living() if name in asked}
+        calls = {}
+        for name in self._living():
+            if name in asked:
+                asking = [requests[sender] for sender in asked[name]]
+                calls[name] = _Call("answer", (now.batches.get(name), *asking), len(asking))
         for name, refs in self._call(calls, round).items():
             for sender, ref in zip(asked[name], refs[1:], strict=True):
                 now.answers.setdefault(sender, {})[name] = ref
 
-    def _closing(self, name: Name, round: int) -> Callable[[Any], list[Any]]:
+    def _closing(self, name: Name, round: int) -> _Call:
         then = self._log[round]
         answers = then.answers.get(name, {})
         # In the neighbours' order, as everywhere: whoever was asked first.
         names = [neighbour for neighbour in self._neighbours[name] if neighbour in answers]
         values = [answers[neighbour] for neighbour in names]
-        batch, turn = then.batches.get(name), self._turn
-        return lambda actor: [actor.close.remote(turn, round, batch, names, *values)]
-
-    def _asking(self, method: str, *arguments: Any) -> Callable[[Any], list[Any]]:
-        turn, round = self._turn, self._next
-        return lambda actor: [getattr(actor, method).remote(turn, round, *arguments)]
+        return _Call("close", (then.batches.get(name), names, *values))
 
     # ---- calls ------------------------------------------------------------------------
 
-    def _call(
-        self, calls: Mapping[Name, Callable[[Any], list[Any]]], round: int
-    ) -> dict[Name, list[Any]]:
+    def _send(self, name: Name, call: _Call, round: int) -> list[Any]:
+        method = getattr(self._actors[name], call.method).options(num_returns=1 + call.values)
+        found = method.remote(self._turn, round, *call.arguments)
+        return found if call.values else [found]  # type: ignore[no-any-return]
+
+    def _call(self, calls: Mapping[Name, _Call], round: int) -> dict[Name, list[Any]]:
         """Make the calls, all at once, until every agent has answered or is dead.
 
         A call returns references; what the first one leads to is fetched and takes its place.
         """
         ray = self._ray
-        pending = {name: call(self._actors[name]) for name, call in calls.items()}
+        pending = {name: self._send(name, call, round) for name, call in calls.items()}
         done: dict[Name, list[Any]] = {}
         attempts = dict.fromkeys(calls, 0)
         refused: Exception | None = None
@@ -315,7 +306,7 @@ class RayEngine(Parameters):
                     )
                     ray.kill(self._actors[name], no_restart=False)
                     ray.get(self._actors[name].pid.remote(), timeout=_START_SECONDS)
-                pending[name] = calls[name](self._actors[name])
+                pending[name] = self._send(name, calls[name], round)
         if refused is not None:
             raise refused
         return done
@@ -323,7 +314,7 @@ class RayEngine(Parameters):
     def _catch_up(self, name: Name, first: int, round: int) -> None:
         """Let an agent that was restarted learn again what its checkpoint does not know."""
         for missed in range(first, round):
-            found = self._ray.get(self._closing(name, missed)(self._actors[name])[0])
+            found = self._ray.get(self._send(name, self._closing(name, missed), missed)[0])
             if isinstance(found, Refused):
                 raise found.error
 
@@ -419,6 +410,14 @@ def _mark(folder: Path) -> None:
             f"another engine keeps its agents in {folder} ({found}): give each a folder of its "
             f"own, or close the other one. If there is none any more, delete {mark}"
         ) from None
+
+
+class _Call(NamedTuple):
+    """A method of :class:`Host` and its arguments beside turn and round."""
+
+    method: str
+    arguments: tuple[Any, ...] = ()
+    values: int = 0  # that it returns beside its result, and that stay in Ray's object store
 
 
 class _Round(NamedTuple):
