@@ -447,6 +447,26 @@ def test_models_stand_alone(tmp_path):
     assert np.mean(joined.predict(X) == network.predict(X)) > 0.97
 
 
+def test_agents_have_the_defaults_of_the_estimators():
+    X, y = stream(60)
+    for loss, estimator in (("log_loss", POLKClassifier), ("squared_error", POLKRegressor)):
+        network = ConsensusNetwork(nx.path_graph(2), loss=loss, random_state=3).run((X, y))
+        expected = estimator(kernelstream.losses.Loss(loss), random_state=4).get_params()
+        assert network.model(1).get_params() == expected
+
+
+def test_a_network_of_ones_own():
+    class Loose(ConsensusNetwork):
+        """Another default."""
+
+        penalty: kernelstream.network.ConsensusNetwork._declared["penalty"] = 0.01
+
+    X, y = stream(60)
+    own = Loose(nx.cycle_graph(4), **COMMON).run((X, y), batch=5)
+    assert prints(own) == prints(consensus(penalty=0.01).run((X, y), batch=5))
+    assert "default=0.01" in Loose.__doc__
+
+
 def test_settings_of_single_agents():
     X, y = stream()
     network = consensus(agent_settings={1: {"max_points": 5, "gamma": 2.0, "random_state": 9}})
@@ -557,7 +577,7 @@ def test_arguments_that_cannot_be():
     X, y = stream(60)
     for parameters, error, message in (
         ({"coupling": "loose"}, ValueError, "one of 'normalised', 'explicit'; got 'loose'"),
-        ({"engine": "steam"}, ValueError, "one of 'local', 'ray' or a Engine"),
+        ({"engine": "steam"}, ValueError, "one of 'local', 'ray' or an Engine"),
         ({"step": 1.0}, TypeError, "'step' is not a parameter of a network's agents"),
         ({"batch_size": 4}, TypeError, "'batch_size' is not a parameter"),
         ({"agent_settings": {9: {}}}, ValueError, "names 9, which is not in the graph"),

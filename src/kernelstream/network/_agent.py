@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -136,7 +137,7 @@ class Agent:
     # ---- a round ----------------------------------------------------------------------
 
     def open_round(self, round: int, X: Any, y: Any) -> Message:
-        """Take the round's samples, and say what to send to every neighbour.
+        """Take the round's samples; returns what to send to every neighbour.
 
         Nothing is learned yet; opened again before it is closed, a round has the newer samples.
         For a round that was closed before, nothing changes.
@@ -192,7 +193,7 @@ class Agent:
         is. A second call for the same round changes nothing.
         """
         if round == self.round - 1 and self._last is not None:
-            return self._last.copy()
+            return copy.deepcopy(self._last)
         if round != self.round:
             raise ValueError(
                 f"agent {self.name!r} is in round {self.round}: it cannot close round {round}"
@@ -215,7 +216,7 @@ class Agent:
         }  # fmt: skip
         before = {name: getattr(self, name) for name in now}
         vars(self).update(now, _before=before)  # at once: an interrupt leaves no half of it
-        return record.copy()
+        return copy.deepcopy(record)
 
     def abandon_round(self, round: int) -> None:
         """Be as before this round: it is to be tried again, with other samples perhaps.

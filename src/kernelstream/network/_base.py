@@ -32,10 +32,10 @@ from kernelstream.network._samples import (
     in_pieces,
 )
 from kernelstream.network._trace import NetworkTrace
-from kernelstream.parameters import Instance, Parameters, Whole, Words
+from kernelstream.parameters import Instance, Nothing, Parameters, Whole, Words
 from kernelstream.rows import as_rows
 
-#: What a stream says that has ended; None is a round without samples.
+#: The end of a stream; None is a round without samples.
 _END = object()
 
 _SETTINGS = """
@@ -94,15 +94,18 @@ class _Network(Parameters, Saved):
         label that comes later is refused. All agents have the classes in sorted order.""",
     ] = None
     agent_settings: Annotated[
-        Mapping[Name, Mapping[str, Any]] | None,
+        Any,
+        Instance(Mapping, words="a dict of agent to dict", kind="dict of agent to dict"),
+        Nothing(),
         "Parameters of single agents, by their names, that differ from ``settings``.",
     ] = None
     allow_disconnected: Annotated[
         bool, "Whether parts of the graph may learn without hearing of one another."
     ] = False
     engine: Annotated[
-        str | Engine,
+        Any,
         Words("local", "ray"),
+        Instance(Engine, words="an Engine"),
         "What runs the agents: this process, or Ray. The same bits come out.",
     ] = "local"
     random_state: Annotated[int | None, Whole(0), "Agent number i gets ``random_state + i``."] = (
@@ -112,14 +115,16 @@ class _Network(Parameters, Saved):
     round_: Annotated[int, "Rounds so far."] = field(init=False, default=0)
 
     def __init_subclass__(cls, **keywords: Any) -> None:
+        own = "__init__" in cls.__dict__
         super().__init_subclass__(**keywords)
+        if not own:
+            del cls.__init__  # a generated one would not take the parameters of agents
         cls.__doc__ = docstrings.extended(cls.__doc__, _SETTINGS)
         shown = [parameter.in_signature for parameter in cls._parameters.values()]
         rest = inspect.Parameter("settings", inspect.Parameter.VAR_KEYWORD, annotation=Any)
         cls.__signature__ = inspect.Signature([*shown, rest])  # type: ignore[attr-defined]
 
-    def _take(self, graph: Any, given: dict[str, Any]) -> None:
-        """The constructor: parameters of the network, and with other names those of agents."""
+    def __init__(self, graph: Any, **given: Any) -> None:
         self.graph = graph
         for parameter in self._parameters.keys() & given.keys():
             setattr(self, parameter, given.pop(parameter))
@@ -134,6 +139,7 @@ class _Network(Parameters, Saved):
             raise ValueError(f"agent_settings names {strangers[0]!r}, which is not in the graph")
         if any("loss" in chosen for chosen in own.values()):
             raise ValueError("the loss is the same for all agents: give it to the network")
+        # What is left of ``given`` are parameters of agents.
         seed = secrets.randbits(31) if self.random_state is None else int(self.random_state)
         self._settings: dict[Name, dict[str, Any]] = {
             name: {"random_state": seed + place, **given, **own.get(name, {}), "loss": self.loss}
@@ -223,8 +229,8 @@ class _Network(Parameters, Saved):
         streams : dict of agent to stream, a list of streams, or a tuple (X, y)
             A stream is (X, y), of which every round takes the next ``batch`` samples, or an
             iterator of (X, y), of which every round takes the next; None is a round without
-            samples. A tuple (X, y) is one stream
-            for all: sample t goes to agent t modulo their number.
+            samples. A tuple (X, y) is one stream for all: sample t goes to agent t modulo their
+            number.
         rounds : int, optional
             At most so many.
         batch : int, default=1
@@ -375,14 +381,15 @@ class _Network(Parameters, Saved):
 
     @property
     def trace_(self) -> Any:
-        """A row per round (of a long run per 2, 4, 8 ... rounds), means over agents and rounds:
-        ``loss`` and ``error`` (share of mistakes or squared error) of the round's samples before
-        they were learned, ``disagreement`` (mean |f_i(x_i) - f_j(x_i)|^2 over neighbours j),
-        ``violation`` (its positive part above the tolerance); sums so far: ``samples``,
-        ``messages``, ``bytes``; at the end of the row: ``average_violation`` (positive part of the
-        mean over all rounds, per edge, then summed over edges: the left side of (21) over T),
-        ``points`` and ``points NAME`` per agent, ``multiplier NAME NEIGHBOUR``, where names are
-        written as in Python, texts in quotes.
+        """As a pandas data frame, a row per round (of a long run per 2, 4, 8 ... rounds).
+
+        Means over agents and rounds: ``loss`` and ``error`` (share of mistakes or squared error)
+        of the round's samples before they were learned, ``disagreement`` (mean of
+        |f_i(x_i) - f_j(x_i)|^2 over neighbours j), ``violation`` (its positive part above the
+        tolerance). Sums so far: ``samples``, ``messages``, ``bytes``. At the end of the row:
+        ``average_violation`` (positive part of the mean over all rounds, per edge, then summed
+        over edges: the left side of (21) over T), ``points`` and ``points NAME`` per agent,
+        ``multiplier NAME NEIGHBOUR``, where names are written as in Python, texts in quotes.
         """
         return self._trace.frame()
 

@@ -74,7 +74,7 @@ class ConsensusNetwork(_Network):
     ] = 1.0
 
     def __init__(self, graph: Any, **parameters: Any) -> None:
-        self._take(graph, parameters)
+        super().__init__(graph, **parameters)
 
     def _coupling_of(self, name: Name) -> Coupling:
         return Coupling(
@@ -139,7 +139,7 @@ class ProximityNetwork(_Network):
     ] = 0.01
 
     def __init__(self, graph: Any, **parameters: Any) -> None:
-        self._take(graph, parameters)
+        super().__init__(graph, **parameters)
 
     def _coupling_of(self, name: Name) -> Coupling:
         return Coupling(

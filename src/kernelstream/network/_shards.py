@@ -51,8 +51,7 @@ class FileRows:
             try:
                 for batch in stream:
                     self.place = stream.position, stream.schema
-                    X, y = _matrix(batch, self.path, self.target, self.names)
-                    yield X, _whole(y) if self.labels else y
+                    yield self._matrix(batch)
                     if left is not None:
                         left -= len(batch)
                         if left < size:
@@ -63,24 +62,53 @@ class FileRows:
             finally:
                 stream.close()
 
+    def column_names(self) -> list[str] | None:
+        """Of the columns beside the target."""
+        stream = open_stream(self.path, target=self.target, batch_rows=1)
+        try:
+            next(stream, None)
+            return [name for name in stream.schema if name != self._target_name] or None
+        finally:
+            stream.close()
 
-class Shard:
+    @property
+    def _target_name(self) -> str:
+        return "target" if self.target is None else self.target
+
+    def _matrix(self, batch: Batch) -> tuple[Any, Any]:
+        """A batch as X and y."""
+        if self._target_name not in batch.columns:
+            raise StreamError(
+                f"{self.path} has no column {self._target_name!r}: name the target's with target=."
+            )
+        names = [name for name in batch.columns if name != self._target_name]
+        if self.names is not None and names:
+            _check_names(names, self.names, self.path)
+            names = self.names
+        texts = [name for name in names if not _is_number(batch.columns[name])]
+        if texts:
+            raise StreamError(
+                f"{self.path}: column {texts[0]!r} does not hold numbers; fit_sharded takes "
+                "prepared columns. Write numbers, or learn with StreamModel."
+            )
+        column = batch.columns[self._target_name]
+        y = np.array(column.values)[column.codes] if isinstance(column, Text) else column
+        parts = [batch.columns[name][:, None] for name in names]  # type: ignore[index]
+        if batch.matrix is not None:
+            parts = [batch.matrix, *parts]
+        X = parts[0] if len(parts) == 1 else np.hstack(parts)
+        return X, _whole(y) if self.labels else y
+
+
+class _Shard:
     """Where samples come from, a portion after the other."""
 
     names: list[str] | None = None  # of the columns, in the order that all shards follow
     plain = False  # no names for the model: rows of files come without
     place: Any = None  # where to go on in a file
 
-    def own_names(self, runner: Runner) -> list[str] | None:
-        """The columns' names as they come."""
-        raise NotImplementedError
 
-    def portions(self, rows: int | None) -> Iterator[Samples | FileRows]:
-        """The next samples, at most so many."""
-        raise NotImplementedError
-
-
-class _MemoryShard(Shard):
+class _MemoryShard(_Shard):
     """Batches of arrays, one after the other."""
 
     def __init__(self, batches: Iterable[tuple[Any, Any]], shard: int) -> None:
@@ -127,20 +155,25 @@ class _MemoryShard(Shard):
         return X, y
 
 
-class _FileShard(Shard):
+class _FileShard(_Shard):
+    """Rows of a file."""
+
     def __init__(self, path: str, target: str | None, labels: bool) -> None:
         self.all = FileRows(path, target, labels)
         self.begun = False
 
     def own_names(self, runner: Runner) -> list[str] | None:
         """Of the columns beside the target; looked up where files are read."""
-        return runner.fetch(runner.submit(_file_names, self.all))  # type: ignore[no-any-return]
+        return runner.fetch(runner.submit(FileRows.column_names, self.all))  # type: ignore[no-any-return]
 
     def portions(self, rows: int | None) -> Iterator[FileRows]:
         """The next rows, at most so many, as one portion."""
         if not self.begun or self.place is not None:
             self.begun = True
             yield replace(self.all, names=self.names, place=self.place, rows=rows)
+
+
+Shard = _MemoryShard | _FileShard
 
 
 def make_shard(shard: Any, target: str | None, place: int, labels: bool) -> Shard:
@@ -176,16 +209,6 @@ def _column_names(X: Any) -> list[str] | None:
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
-def _file_names(rows: FileRows) -> list[str] | None:
-    stream = open_stream(rows.path, target=rows.target, batch_rows=1)
-    try:
-        next(stream, None)
-        wanted = rows.target if rows.target is not None else "target"
-        return [name for name in stream.schema if name != wanted] or None
-    finally:
-        stream.close()
-
-
 def _ordered(X: Any, source: _MemoryShard) -> Any:
     """A data frame with its columns as in the first shard; arrays have no names."""
     found = _column_names(X)
@@ -214,31 +237,6 @@ def _cut(X: Any, y: Any, first: int, last: int) -> tuple[Any, Any]:
         return data.iloc[first:last] if hasattr(data, "iloc") else data[first:last]
 
     return rows(X), rows(y)
-
-
-def _matrix(
-    batch: Batch, path: str, target: str | None, order: list[str] | None
-) -> tuple[Any, Any]:
-    """A batch of a file as X and y."""
-    wanted = target if target is not None else "target"
-    if wanted not in batch.columns:
-        raise StreamError(f"{path} has no column {wanted!r}: name the target's with target=.")
-    names = [name for name in batch.columns if name != wanted]
-    if order is not None and names:
-        _check_names(names, order, path)
-        names = order
-    texts = [name for name in names if not _is_number(batch.columns[name])]
-    if texts:
-        raise StreamError(
-            f"{path}: column {texts[0]!r} does not hold numbers; fit_sharded takes prepared "
-            "columns. Write numbers, or learn with StreamModel."
-        )
-    column = batch.columns[wanted]
-    y = np.array(column.values)[column.codes] if isinstance(column, Text) else column
-    parts = [batch.columns[name][:, None] for name in names]  # type: ignore[index]
-    if batch.matrix is None:
-        return np.hstack(parts), y
-    return (np.hstack([batch.matrix, *parts]) if parts else batch.matrix), y
 
 
 def _whole(y: Any) -> Any:
