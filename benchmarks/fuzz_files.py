@@ -50,7 +50,7 @@ from kernelstream.features import (
 from kernelstream.kernels import Gaussian, Polynomial
 from kernelstream.network import ConsensusNetwork, ProximityNetwork
 from kernelstream.network._agent import Agent
-from kernelstream.network.ray_engine import _read as read_agent
+from kernelstream.network._ray_host import read_agent
 from kernelstream.streams.batch import Batch, Text
 
 #: Rows of the streams that all files are made of.

@@ -1,4 +1,4 @@
-"""Networks of agents: what coupling costs and brings, and the survey's rates."""
+"""Networks of agents: what coupling costs and brings, and the rates of Koppel et al. (2020)."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _regimes() -> Iterator[tuple[Any, ...]]:
         ("30 samples per agent", 1, SINGLE_STEP),
         ("100 samples per agent", 1, SINGLE_STEP),
         ("400 samples per agent", 5, 0.5 * STEP),
-        ("400 samples per agent, 30 % of the labels drawn anew", 5, 0.5 * STEP),
+        ("400 samples per agent, 30 % of the labels drawn again", 5, 0.5 * STEP),
         ("400 samples per agent, two of the five classes each", 5, 0.5 * STEP),
     ):
         for way, parameters in ways:
@@ -131,7 +131,7 @@ def _streams(name: str, draw: int) -> tuple[dict[int, Stream], Any, Any]:
             rows = rows[np.isin(y[rows], [agent % 5, (agent + 1) % 5])]
         rows = rows[:each]
         labels = y[rows].copy()
-        if "drawn anew" in name:
+        if "drawn again" in name:
             noisy = random.random(len(rows)) < 0.3
             labels[noisy] = random.integers(5, size=int(noisy.sum()))
         streams[agent] = X[rows], labels

@@ -1,4 +1,4 @@
-"""A network of agents as a student would write it: survey (17), (19)-(20), KOMP from scratch."""
+"""A network of agents as a student would write it: Koppel et al. (2020), (17), (19)-(20), KOMP."""
 
 import numpy as np
 

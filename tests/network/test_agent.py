@@ -9,7 +9,7 @@ import pytest
 
 from kernelstream import DivergenceError, ModelFileError, storage
 from kernelstream.network import Agent, Coupling, LocalEngine
-from kernelstream.network.ray_engine import _read as read_agent
+from kernelstream.network._ray_host import read_agent
 
 SETTINGS = {"loss": "log_loss", "gamma": 0.8, "eta0": 1.0, "epsilon": 0.05, "random_state": 0}
 
@@ -185,7 +185,7 @@ def test_a_file_of_parts_that_do_not_fit_is_refused_by_name(tmp_path):
     assert read_agent(tmp_path / "agent").fingerprint() == after(2)["a"].fingerprint()
     for spoiled in ({**header, "round": []}, {**header, "coupling": {}}, {"name": "a"}):
         storage.write(tmp_path / "agent", "Agent", spoiled, arrays)
-        with pytest.raises(ModelFileError, match="agent is not a valid agent"):
+        with pytest.raises(ModelFileError, match="agent is not a valid Agent"):
             read_agent(tmp_path / "agent")
 
 
@@ -223,7 +223,12 @@ def test_input_is_neither_kept_nor_modified():
 def test_settings_that_cannot_be():
     consensus = Coupling("consensus")
     for settings, coupling, error, message in (
-        ({"batch_size": 3}, consensus, ValueError, "batch_size cannot be set"),
+        (
+            {"batch_size": 3},
+            consensus,
+            TypeError,
+            "'batch_size' is not a parameter .* a round",
+        ),
         ({"eta0": 1.0, "alpha": 2.0}, consensus, ValueError, "eta0"),
         ({}, Coupling("consensus", penalty={"z": 1.0}), ValueError, "no penalty .* 'b'"),
         (

@@ -1,5 +1,6 @@
 """Networks: rounds, streams, faults, traces, files."""
 
+import copy
 import sys
 
 import networkx as nx
@@ -446,6 +447,26 @@ def test_models_stand_alone(tmp_path):
     assert np.mean(joined.predict(X) == network.predict(X)) > 0.97
 
 
+def test_agents_have_the_defaults_of_the_estimators():
+    X, y = stream(60)
+    for loss, estimator in (("log_loss", POLKClassifier), ("squared_error", POLKRegressor)):
+        network = ConsensusNetwork(nx.path_graph(2), loss=loss, random_state=3).run((X, y))
+        expected = estimator(kernelstream.losses.Loss(loss), random_state=4).get_params()
+        assert network.model(1).get_params() == expected
+
+
+def test_a_network_of_ones_own():
+    class Loose(ConsensusNetwork):
+        """Another default."""
+
+        penalty: kernelstream.network.ConsensusNetwork._declared["penalty"] = 0.01
+
+    X, y = stream(60)
+    own = Loose(nx.cycle_graph(4), **COMMON).run((X, y), batch=5)
+    assert prints(own) == prints(consensus(penalty=0.01).run((X, y), batch=5))
+    assert "default=0.01" in Loose.__doc__
+
+
 def test_settings_of_single_agents():
     X, y = stream()
     network = consensus(agent_settings={1: {"max_points": 5, "gamma": 2.0, "random_state": 9}})
@@ -489,6 +510,31 @@ def test_the_graph_is_the_networks_own():
     assert 9 not in network.graph
 
 
+@pytest.mark.parametrize("make", NETWORKS)
+def test_the_graph_cannot_be_changed(make, tmp_path):
+    X, y = stream(80)
+    network = make().run((X, y), batch=5)
+    network.save(tmp_path / "network.ks")
+    for one in (
+        network,
+        make(),
+        copy.deepcopy(network),
+        kernelstream.load(tmp_path / "network.ks"),
+    ):
+        for change in (
+            lambda graph: graph.add_edge(0, 2),
+            lambda graph: graph.remove_node(3),
+            lambda graph: graph.add_edges_from([(0, 2)]),
+            lambda graph: graph.clear(),
+        ):
+            with pytest.raises(nx.NetworkXError, match=r"change a copy, networkx\.Graph\(network"):
+                change(one.graph)
+        assert set(one.graph.edges) == set(nx.cycle_graph(4).edges)
+    free = nx.Graph(network.graph)
+    free.add_edge(0, 2)
+    assert make(free).run((X, y), batch=5).agents_[0].neighbours == [1, 3, 2]
+
+
 def test_a_run_that_was_refused_fixes_no_classes():
     X, y = stream()
     network = consensus()
@@ -530,8 +576,8 @@ def test_graphs_that_cannot_be():
 def test_arguments_that_cannot_be():
     X, y = stream(60)
     for parameters, error, message in (
-        ({"coupling": "loose"}, ValueError, "'normalised' or 'explicit'"),
-        ({"engine": "steam"}, ValueError, "'local', 'ray' or an Engine"),
+        ({"coupling": "loose"}, ValueError, "one of 'normalised', 'explicit'; got 'loose'"),
+        ({"engine": "steam"}, ValueError, "one of 'local', 'ray' or an Engine"),
         ({"step": 1.0}, TypeError, "'step' is not a parameter of a network's agents"),
         ({"batch_size": 4}, TypeError, "'batch_size' is not a parameter"),
         ({"agent_settings": {9: {}}}, ValueError, "names 9, which is not in the graph"),
@@ -543,7 +589,7 @@ def test_arguments_that_cannot_be():
             consensus(**parameters)
     for parameters, message in (
         ({"tolerance": -1.0}, "tolerance of the edge .* must be a finite number >= 0"),
-        ({"dual_regularisation": -0.1}, "dual_regularisation must be a finite number >= 0"),
+        ({"dual_regularisation": -0.1}, "dual_regularisation must be a number of at least 0"),
         ({"dual_regularisation": "much"}, "dual_regularisation must be a number"),
         ({"dual_regularisation": 0.3, "eta0": 2.0}, "agent 0: .*eta0\\*\\*2 must be below 1"),
     ):

@@ -18,8 +18,9 @@ from kernelstream import POLKClassifier, fit_sharded, make_multidist, storage
 from kernelstream.errors import DivergenceError
 from kernelstream.network import Agent, ConsensusNetwork, Coupling, LocalEngine, _ray_session
 from kernelstream.network._engine import make_engine
+from kernelstream.network._ray_host import Host, Refused, load_agent
 from kernelstream.network._ray_session import ray_session
-from kernelstream.network.ray_engine import RayEngine, _Host, _Refused, _restore
+from kernelstream.network.ray_engine import RayEngine
 
 pytestmark = pytest.mark.slow
 
@@ -219,7 +220,7 @@ def test_a_message_delivered_twice_counts_once(tmp_path):
     run(once, batches)
     for name, agent in agents.items():
         storage.write(tmp_path / f"{name}.ks", "Agent", *agent.state())
-        twice[name] = _Host(str(tmp_path / f"{name}.ks"), 1, 1)
+        twice[name] = Host(str(tmp_path / f"{name}.ks"), 1, 1)
     for r, batch in enumerate(batches):
         requests, answers = {}, {}
         for _ in range(2):
@@ -236,21 +237,21 @@ def test_a_message_delivered_twice_counts_once(tmp_path):
             assert np.array_equal(again.values, reply.values)
     expected = fingerprints(once)
     for name, host in twice.items():
-        assert _restore(host.state(3, 4)).fingerprint() == expected[name]
-        assert _Host(str(tmp_path / f"{name}.ks"), 1, 1)._agent.fingerprint() == expected[name]
+        assert load_agent(host.state(3, 4)).fingerprint() == expected[name]
+        assert Host(str(tmp_path / f"{name}.ks"), 1, 1)._agent.fingerprint() == expected[name]
 
 
 def test_attempts_that_were_given_up_are_undone(tmp_path):
     agent = make_agents(2)[0]
     path = tmp_path / "agent.ks"
     storage.write(path, "Agent", *agent.state())
-    host = _Host(str(path), 1, 1)
+    host = Host(str(path), 1, 1)
     first, second = [batch[1] for batch in make_batches([0, 1], 2)]
     host.close(1, 0, first, [])
     before = host.state(1, 1)
     host.open(2, 1, second)
     # Refused as a value: of an error that nobody fetches Ray prints the traceback.
-    assert isinstance(host.open(2, 1, (np.full((1, 2), np.nan), [1]))[0], _Refused)
+    assert isinstance(host.open(2, 1, (np.full((1, 2), np.nan), [1]))[0], Refused)
     assert host.state(3, 1) == before
     host.close(4, 1, None, [])  # not with the samples of the attempt before
     assert host.state(5, 1) == before
@@ -259,7 +260,7 @@ def test_attempts_that_were_given_up_are_undone(tmp_path):
     host.close(6, 1, second, [])  # a call of an earlier turn, repeated by Ray
     assert host.state(7, 1) == before
     host.close(8, 1, second, [])
-    restarted = _Host(str(path), 1, 1)  # nobody has confirmed the round
+    restarted = Host(str(path), 1, 1)  # nobody has confirmed the round
     assert restarted.state(9, 1) == before
 
 

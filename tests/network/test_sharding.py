@@ -8,6 +8,7 @@ from scipy.sparse import csr_array
 from kernelstream import AVMClassifier, POLKClassifier, POLKRegressor, fit_sharded, make_multidist
 from kernelstream import merge as merge_models
 from kernelstream.expansion import KernelExpansion
+from kernelstream.network._shards import make_shard
 
 SETTINGS = {"gamma": 1 / 1.2, "epsilon": 0.3, "random_state": 0}
 
@@ -202,6 +203,15 @@ def test_an_error_ends_the_reading(bad):
         with pytest.raises(ValueError, match="NaN"):
             fit_sharded(POLKClassifier(), given)
     assert len(read) < 10**5
+
+
+def test_a_large_batch_in_small_portions():
+    X = np.zeros((300_000, 1))
+    shard = make_shard(iter([(X, X[:, 0])]), None, 0, False)
+    portions = 0
+    while next(shard.portions(1), None) is not None:
+        portions += 1
+    assert portions == 300_000
 
 
 def test_a_pair_as_a_list():

@@ -78,7 +78,7 @@ class KernelEstimator(Parameters, InWords, SavedModel, BaseEstimator):  # type: 
     _waits: ClassVar[bool] = True  # whether samples may wait to be learned from together
     _state: State = field(init=False)  # absent until something was learned
     # See _run; what learn_one calls, see _prepare_call.
-    _plan: tuple[int, NDArray[Any]] | None = field(init=False, default=None)
+    _plan: tuple[int, NDArray[Any], Any] | None = field(init=False, default=None)
     _call: Any = field(init=False, default=None)
     _pending: tuple[Rows, NDArray[np.float64], NDArray[np.float64]] | None = field(
         init=False, default=None
@@ -345,11 +345,8 @@ class KernelEstimator(Parameters, InWords, SavedModel, BaseEstimator):  # type: 
     ) -> None:
         """Whole passes inside compiled code; back here only to grow or to check the factor."""
         if self._plan is None:
-            limit = self._capacity_limit(self._state.points.shape[0])
-            self._shrink(limit)
-            self._plan = limit, self._settings(self._outputs, self._most(limit))
-        limit, settings = self._plan
-        compiled_pass = self._pass()
+            self._plan = self._make_plan()
+        limit, settings, compiled_pass = self._plan
         room = _NONE if predictions is None else predictions
         done = 0
         while True:
@@ -385,6 +382,12 @@ class KernelEstimator(Parameters, InWords, SavedModel, BaseEstimator):  # type: 
                 )
             else:
                 self._watch()
+
+    def _make_plan(self) -> tuple[int, NDArray[Any], Callable[..., tuple[int, int]]]:
+        """Points that may be held, settings and pass, for as long as no parameter changes."""
+        limit = self._capacity_limit(self._state.points.shape[0])
+        self._shrink(limit)
+        return limit, self._settings(self._outputs, self._most(limit)), self._pass()
 
     def _most(self, limit: int) -> int:
         """The cap on points, where so many may be held in a step."""

@@ -2,8 +2,7 @@
 
 from kernelstream.network._agent import Agent
 from kernelstream.network._coupling import Coupling
-from kernelstream.network._engine import Engine
-from kernelstream.network._local import LocalEngine
+from kernelstream.network._engine import Engine, LocalEngine
 from kernelstream.network._messages import Message, RoundRecord
 from kernelstream.network._networks import ConsensusNetwork, ProximityNetwork
 from kernelstream.network.ray_engine import RayEngine

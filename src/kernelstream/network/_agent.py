@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -11,21 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream import storage
-from kernelstream.core.direct import PULL
 from kernelstream.core.kernel import Rows
-from kernelstream.core.loop import block_pass
-from kernelstream.core.loss import loss_values
-from kernelstream.core.passes import DIVERGED, PROBE_EVERY
-from kernelstream.core.schedule import step_size
-from kernelstream.core.state import SMALLEST_CAPACITY, resize, spread
-from kernelstream.core.threads import one_thread
 from kernelstream.errors import DivergenceError
 from kernelstream.expansion import expand
 from kernelstream.losses import make_loss
 from kernelstream.models import POLKClassifier, POLKRegressor
 from kernelstream.models import _validation as check
 from kernelstream.models._files import embed, rebuild
-from kernelstream.network._coupling import Coupling, explicit_step, pull_factor
+from kernelstream.network._coupling import Coupling
 from kernelstream.network._messages import (
     Lesson,
     Message,
@@ -34,10 +28,34 @@ from kernelstream.network._messages import (
     answer_size,
     request_size,
 )
-from kernelstream.rows import copy_rows, count_rows, dense_rows, plain_matrix, stack_rows
+from kernelstream.network._step import copy_model, take_step
+from kernelstream.parameters import parameters_of
+from kernelstream.rows import copy_rows, count_rows, dense_rows, plain_matrix
 
-#: Parameters of POLK that a network decides: its rounds are the batches, its streams the order.
-DECIDED_BY_ROUNDS = ("batch_size", "max_bytes", "n_epochs", "shuffle")
+#: POLK's parameters that agents may have: rounds are the batches, streams have one order.
+SETTINGS = tuple(
+    name
+    for name in parameters_of(POLKClassifier)
+    if name not in ("batch_size", "max_bytes", "n_epochs", "shuffle")
+)
+
+
+def agent_model(name: Name, settings: Mapping[str, Any]) -> Any:
+    """The estimator of an agent, its parameters checked."""
+    for parameter in settings:
+        if parameter not in SETTINGS:
+            raise TypeError(
+                f"agent {name!r}: {parameter!r} is not a parameter of a network's agents, where "
+                "a round is a batch, memory is bounded by max_points, and samples come once and "
+                f"in order; there are {', '.join(SETTINGS)}"
+            )
+    regression = make_loss(settings.get("loss", "hinge")).for_regression
+    model = (POLKRegressor if regression else POLKClassifier)(**settings)
+    try:
+        model._check_parameters()
+    except ValueError as error:
+        raise ValueError(f"agent {name!r}: {error}") from error
+    return model
 
 
 class Agent:
@@ -87,16 +105,8 @@ class Agent:
         self.name = name
         self.neighbours = list(neighbours)
         self.coupling = coupling
-        for parameter in DECIDED_BY_ROUNDS:
-            if parameter in settings:
-                raise ValueError(
-                    f"agent {name!r}: {parameter} cannot be set in a network, where a round is a "
-                    "batch, memory is bounded by max_points, and samples come once and in order"
-                )
-        regression = make_loss(settings.get("loss", "hinge")).for_regression
-        self.model: Any = (POLKRegressor if regression else POLKClassifier)(**settings)
-        self.model._check_parameters()
-        if not regression:
+        self.model = agent_model(name, settings)
+        if isinstance(self.model, POLKClassifier):
             if classes is None or len(classes) < 2:
                 raise ValueError(f"agent {name!r}: classification needs at least two classes")
             self.model.classes_ = np.unique(check.check_labels(classes, len(classes), "classes"))
@@ -118,24 +128,16 @@ class Agent:
         self._batch: tuple[Rows, NDArray[np.float64], Any] | None = None
         self._given: dict[Name, Message] = {}
         self._before: dict[str, Any] | None = None  # what abandon_round goes back to
-        model = self.model
-        most = np.iinfo(np.int32).max if model.max_points is None else model.max_points
-        self._settings = model._settings(model._outputs, most)
-        self._settings["direct"] = PULL
-        spent = explicit_step(self.coupling, sum(self._penalties.tolist()), model)
-        if not spent < 2.0:
-            raise ValueError(
-                f"agent {self.name!r}: eta0 * (2 * penalty * degree * k(x, x) + curvature of "
-                f"the loss * k(x, x) + alpha) = {spent:.3g} is not below 2: neighbours would "
-                "overshoot one another. Choose a smaller penalty or eta0, or "
-                "coupling='normalised', which limits the pull of any penalty"
-            )
-        self.coupling.check_step(model.eta0)
+        try:
+            self.coupling.check_explicit(sum(self._penalties.tolist()), self.model)
+            self.coupling.check_step(self.model.eta0)
+        except ValueError as error:
+            raise ValueError(f"agent {self.name!r}: {error}") from error
 
     # ---- a round ----------------------------------------------------------------------
 
     def open_round(self, round: int, X: Any, y: Any) -> Message:
-        """Take the round's samples, and say what to send to every neighbour.
+        """Take the round's samples; returns what to send to every neighbour.
 
         Nothing is learned yet; opened again before it is closed, a round has the newer samples.
         For a round that was closed before, nothing changes.
@@ -191,39 +193,40 @@ class Agent:
         is. A second call for the same round changes nothing.
         """
         if round == self.round - 1 and self._last is not None:
-            return self._last.copy()
+            return copy.deepcopy(self._last)
         if round != self.round:
             raise ValueError(
                 f"agent {self.name!r} is in round {self.round}: it cannot close round {round}"
             )
-        before = self._snapshot()
-        try:
-            record = RoundRecord(self.name, round)
-            if self._batch is not None:
-                heard = self._heard(answers)
-                self._learn(record, heard)
-                record.messages = len(self.neighbours) + len(heard)
-                record.bytes = len(self.neighbours) * request_size(self._batch[0])
-                record.bytes += sum(answer_size(answer) for _, answer in heard)
-            record.order = self.model.model_order_
-            if self.coupling.kind == "proximity":
-                multipliers = self.multipliers.tolist()
-                record.multipliers = dict(zip(self.neighbours, multipliers, strict=True))
-            self._batch, self._last, self._before = None, record, before
-            self.round += 1
-        except BaseException:
-            self._revert(before)
-            raise
-        return record.copy()
+        record = RoundRecord(self.name, round)
+        model, multipliers = self.model, self.multipliers.copy()
+        if self._batch is not None:
+            heard = self._heard(answers)
+            model = copy_model(model)
+            self._learn(model, multipliers, record, heard)
+            record.messages = len(self.neighbours) + len(heard)
+            record.bytes = len(self.neighbours) * request_size(self._batch[0])
+            record.bytes += sum(answer_size(answer) for _, answer in heard)
+        record.order = model.model_order_
+        if self.coupling.kind == "proximity":
+            record.multipliers = dict(zip(self.neighbours, multipliers.tolist(), strict=True))
+        now = {
+            "model": model, "multipliers": multipliers, "round": round + 1, "_last": record,
+            "_batch": None,
+        }  # fmt: skip
+        before = {name: getattr(self, name) for name in now}
+        vars(self).update(now, _before=before)  # at once: an interrupt leaves no half of it
+        return copy.deepcopy(record)
 
     def abandon_round(self, round: int) -> None:
         """Be as before this round: it is to be tried again, with other samples perhaps.
 
-        Samples are dropped if the round is open, and what was learned is undone if it was the
-        last to be closed. A second call changes nothing, nor does one for a round to come.
+        This is how all engines undo a round. Samples are dropped if the round is open, and what was
+        learned is undone if it was the last to be closed. A second call changes nothing, nor does
+        one for a round to come.
         """
         if round == self.round - 1 and self._before is not None:
-            self._revert(self._before)
+            vars(self).update(self._before)
         elif round < self.round:
             raise ValueError(
                 f"agent {self.name!r} is in round {self.round}: it cannot go back to round {round}"
@@ -232,20 +235,10 @@ class Agent:
             self._batch = self._before = None
             self._given = {j: given for j, given in self._given.items() if given.round != round}
 
-    def _snapshot(self) -> dict[str, Any]:
-        """All that closing a round changes. A step changes the state's arrays in place."""
-        model = dict(vars(self.model))
-        if self._batch is not None:
-            model["_state"] = type(model["_state"])(*(np.array(part) for part in model["_state"]))
-        return {
-            "model": model, "multipliers": self.multipliers.copy(), "round": self.round,
-            "_batch": self._batch, "_last": self._last, "_before": None,
-        }  # fmt: skip
-
-    def _revert(self, before: Mapping[str, Any]) -> None:
-        vars(self.model).clear()
-        vars(self.model).update(before["model"])
-        vars(self).update({name: part for name, part in before.items() if name != "model"})
+    @property
+    def is_open(self) -> bool:
+        """Whether it has samples of a round that is not closed."""
+        return self._batch is not None
 
     def _heard(self, answers: Mapping[Name, Message | None]) -> list[tuple[int, Message]]:
         """The answers that came, each with its neighbour's place, in the neighbours' order."""
@@ -279,78 +272,35 @@ class Agent:
             heard.append((place, answer))
         return heard
 
-    def _learn(self, record: RoundRecord, heard: list[tuple[int, Message]]) -> None:
-        """The step of (17) or of (19)-(20), and what it found."""
+    def _learn(
+        self,
+        model: Any,
+        multipliers: NDArray[np.float64],
+        record: RoundRecord,
+        heard: list[tuple[int, Message]],
+    ) -> None:
+        """The step of (17) or of (19)-(20), which changes the model and the multipliers."""
         assert self._batch is not None
         rows, targets, _ = self._batch
-        n, model = len(targets), self.model
-        strengths, lessons = self._strengths(), [a.lesson for _, a in heard if a.lesson is not None]
-        # In units of the largest, so that no sum or product of strengths overflows.
-        unit = max(1.0, strengths.max(initial=0.0), *(lesson.strength for lesson in lessons))
-        places = [place for place, _ in heard]
-        strengths = strengths[places] / unit
-        said = np.zeros((len(heard), n, model._outputs))
-        for k, (_, answer) in enumerate(heard):
-            said[k] = answer.values
-        total = float(strengths.sum())
-        pulls = [np.full(n, total)]
-        centres = [np.tensordot(strengths, said, axes=1)]
-        for lesson in lessons:
-            rows = stack_rows(rows, check.check_rows(model, lesson.X))
-            strength = lesson.strength / unit
-            total += strength
-            strength *= n / len(lesson.values)  # a mean over them, too
-            pulls.append(np.full(len(lesson.values), strength))
-            centres.append(strength * lesson.values)
-        rule, steps = self._settings[0], model._state.status[0]["steps"]
-        eta = float(step_size(rule.schedule, rule.initial_step, rule.decay, steps))
-        limit = pull_factor(self.coupling, model.kernel_, eta * total, unit, rows)
-        pull = np.column_stack([np.concatenate(pulls), np.concatenate(centres)]) * limit
-        f = self._step(rows, targets, pull)[:n]
-        losses = np.empty(n)
-        loss_values(rule.loss, rule.loss_number, f, targets, losses)
-        record.samples = n
-        record.loss = float(losses.mean())
-        record.error = self._error(f, targets)
-        # h_ij = |f_i - f_j|^2, the mean over the round's samples
-        differences = ((f - said) ** 2).sum(axis=(1, 2)) / n
-        names = [self.neighbours[place] for place in places]
-        record.differences = dict(zip(names, differences.tolist(), strict=True))
-        if self.coupling.kind == "proximity":
-            violations = differences - self._tolerances[places]
-            record.violations = dict(zip(names, violations.tolist(), strict=True))
-            fading = 1.0 - self.coupling.dual_regularisation * eta * eta
-            moved = fading * self.multipliers[places] + eta * violations  # (20)
-            self.multipliers[places] = np.maximum(0.0, moved)
-
-    def _step(self, rows: Rows, targets: Any, pull: NDArray[np.float64]) -> NDArray[np.float64]:
-        """One step of the compiled loop; returns the function's values before it."""
-        model, count = self.model, len(pull)
-        state = model._state
-        if state.order + count > state.capacity:
-            model._state = resize(state, spread(2 * state.capacity, state.order + count))
-        if model._state.status[0]["changes"] >= PROBE_EVERY:
-            model._watch()
-        state = model._state
-        f, targets = (
-            np.zeros((count, model._outputs)),
-            np.append(targets, np.full(count - len(targets), np.nan)),
-        )
-        self._settings["batch"] = count
-        with one_thread():
-            reason, _ = block_pass(
-                *state, self._settings, *model.kernel_.program, *rows, targets, np.ones(count),
-                pull, 0, f,
-            )  # fmt: skip
-        if reason == DIVERGED:
+        try:
+            step = take_step(model, self.coupling, rows, targets, self._strengths(), heard)
+        except DivergenceError as error:
             raise DivergenceError(
                 f"agent {self.name!r}: round {self.round} would make the weights overflow: "
                 f"{model._overflow_cure()}"
-            )
-        needed = max(SMALLEST_CAPACITY, state.order) + count
-        if state.capacity > 4 * needed:
-            model._state = resize(state, spread(2 * needed, needed))
-        return f
+            ) from error
+        record.samples = len(targets)
+        record.loss = float(step.losses.mean())
+        record.error = self._error(step.values, targets)
+        places = [place for place, _ in heard]
+        names = [self.neighbours[place] for place in places]
+        record.differences = dict(zip(names, step.differences.tolist(), strict=True))
+        if self.coupling.kind == "proximity":
+            violations = step.differences - self._tolerances[places]
+            record.violations = dict(zip(names, violations.tolist(), strict=True))
+            fading = 1.0 - self.coupling.dual_regularisation * step.size * step.size
+            moved = fading * multipliers[places] + step.size * violations  # (20)
+            multipliers[places] = np.maximum(0.0, moved)
 
     def _strengths(self) -> NDArray[np.float64]:
         """What multiplies f_i - f_j: c of (17), or 2 mu_ij of (19), where h' = 2 (f_i - f_j)."""

@@ -1,28 +1,27 @@
-"""A network of agents: its rounds, what it has learned, its file; what both kinds share.
-
-Equation numbers are those of the survey of online learning with kernels, Section III.
-"""
+"""A network of agents: its rounds and what it has learned; what both kinds share."""
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import secrets
 from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from dataclasses import field
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream import docstrings, storage
-from kernelstream._version import __version__
 from kernelstream.kernels import first_gamma
-from kernelstream.losses import Loss, make_loss
+from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, Loss, make_loss
 from kernelstream.models._files import Saved
-from kernelstream.models.polk import POLKClassifier, POLKRegressor
-from kernelstream.network._agent import DECIDED_BY_ROUNDS, Agent
+from kernelstream.models.polk import POLKClassifier
+from kernelstream.network import _file
+from kernelstream.network._agent import Agent, agent_model
 from kernelstream.network._coupling import Coupling
 from kernelstream.network._engine import Engine, make_engine
-from kernelstream.network._graph import check_graph, import_networkx
+from kernelstream.network._graph import check_graph, own_graph
 from kernelstream.network._messages import Name
 from kernelstream.network._samples import (
     all_labels,
@@ -33,129 +32,129 @@ from kernelstream.network._samples import (
     in_pieces,
 )
 from kernelstream.network._trace import NetworkTrace
-from kernelstream.parameters import parameters_of
+from kernelstream.parameters import Instance, Nothing, Parameters, Whole, Words
 from kernelstream.rows import as_rows
 
-#: POLK's parameters that agents may have.
-SETTINGS = tuple(name for name in parameters_of(POLKClassifier) if name not in DECIDED_BY_ROUNDS)
-
-#: What a stream says that has ended; None is a round without samples.
+#: The end of a stream; None is a round without samples.
 _END = object()
 
+_SETTINGS = """
+Parameters
+----------
+**settings
+    Parameters of :class:`~kernelstream.POLKClassifier` or :class:`~kernelstream.POLKRegressor` for
+    all agents, with their defaults: all but ``batch_size``, ``max_bytes``, ``n_epochs`` and
+    ``shuffle``. ``gamma="scale"`` is taken from the first round of all agents. A round is a
+    mini-batch; more than one sample per round and agent wants a larger ``eta0``.
+"""
 
-class _Network(Saved):
+
+class _Network(Parameters, Saved):
     """Graph, engine, rounds, prediction: what both kinds of networks share.
 
-    Parameters
+    References
     ----------
-    loss : str or Loss, default="log_loss"
-        A loss for classes, or one for numbers: that decides what the network learns.
-    coupling : {"normalised", "explicit"}, default="normalised"
-        Limit the pull of the neighbours to less than half the way, whatever its strength, or take
-        it as the survey prints it. See the notes.
-    two_way : bool, default=False
-        Also move an agent at its neighbours' samples. The penalty on f_i(x_i) - f_j(x_i) has a
-        gradient in f_j too, which the survey leaves out; with it agents learn about places
-        that only their neighbours see. Needs more answers' bytes and points.
-    classes : array, optional
-        All labels there will be. Else they are those of all arrays given to the first ``run``,
-        or of the first round; a label that comes later is refused. All agents have the classes
-        in sorted order.
-    agent_settings : dict of agent to dict, optional
-        Parameters of single agents that differ from ``settings``.
-    allow_disconnected : bool, default=False
-        Whether parts of the graph may learn without hearing of one another.
-    engine : {"local", "ray"} or Engine, default="local"
-        Who runs the agents: this process, or Ray. The same bits come out.
-    random_state : int, optional
-        Agent number i gets ``random_state + i``.
-    **settings
-        Parameters of :class:`~kernelstream.POLKClassifier` or
-        :class:`~kernelstream.POLKRegressor` for all agents, with their defaults: ``kernel``,
-        ``gamma`` (``"scale"`` is taken from the first round of all agents), ``degree``, ``coef0``,
-        ``alpha``, ``learning_rate``, ``eta0``, ``parsimony``, ``epsilon``, ``max_points``,
-        ``average``, ``projection``. A round is a mini-batch; more than one sample per round and
-        agent wants a larger ``eta0``.
-
-    Attributes
-    ----------
-    agents_ : dict of name to Agent
-        Copies of the agents as they are.
-    classes_ : array
-        The labels, sorted; for classification.
-    round_ : int
-        Rounds so far.
-    trace_ : pandas.DataFrame
-        A row per round (of a long run per 2, 4, 8 ... rounds), means over agents and rounds:
-        ``loss`` and ``error`` (share of mistakes or squared error) of the round's samples before
-        they were learned, ``disagreement`` (mean |f_i(x_i) - f_j(x_i)|^2 over neighbours j),
-        ``violation`` (its positive part above the tolerance); sums so far: ``samples``,
-        ``messages``, ``bytes``; at the end of the row: ``average_violation`` (positive part of the
-        mean over all rounds, per edge, then summed over edges: the left side of (21) over T),
-        ``points`` and ``points NAME`` per agent, ``multiplier NAME NEIGHBOUR``, where names are
-        written as in Python, texts in quotes.
+    .. [1] A. Koppel, A. S. Bedi, K. Rajawat, B. M. Sadler, "Optimally compressed nonparametric
+       online learning: tradeoffs between memory and consistency", IEEE Signal Processing
+       Magazine 37(3) (2020), Section III.
     """
 
-    def __init_subclass__(cls, **keywords: Any) -> None:
-        super().__init_subclass__(**keywords)
-        cls.__doc__ = docstrings.extended(cls.__doc__, _Network.__doc__)
+    graph: Annotated[
+        Any,
+        Instance(object, kind="networkx.Graph"),
+        """Undirected, connected, without self-loops. Its nodes, strings or integers, are the
+        agents.""",
+        "The network has a copy of its own, which cannot be changed.",
+    ] = field(kw_only=False)
+    loss: Annotated[
+        Any,
+        Words(*CLASSIFICATION_LOSSES, *REGRESSION_LOSSES),
+        Instance(Loss),
+        "A loss for classes, or one for numbers: that decides what the network learns.",
+        """Not the ``hinge`` of the estimators by default: neighbours compare values, and those of
+        the logistic loss are log-odds, of which a mean makes sense.""",
+    ] = "log_loss"
+    coupling: Annotated[
+        Literal["normalised", "explicit"],
+        """Limit the pull of the neighbours to less than half the way, whatever its strength, or
+        take it as [1]_ prints it. See the notes.""",
+    ] = "normalised"
+    two_way: Annotated[
+        bool,
+        "Also move an agent at its neighbours' samples.",
+        """The penalty on f_i(x_i) - f_j(x_i) has a gradient in f_j too, which [1]_ leaves out; with
+        it agents learn about places that only their neighbours see. Needs more answers' bytes and
+        points.""",
+    ] = False
+    classes: Annotated[
+        Any,
+        Instance(object, kind="array or None"),
+        "All labels there will be.",
+        """Else they are those of all arrays given to the first ``run``, or of the first round; a
+        label that comes later is refused. All agents have the classes in sorted order.""",
+    ] = None
+    agent_settings: Annotated[
+        Any,
+        Instance(Mapping, words="a dict of agent to dict", kind="dict of agent to dict"),
+        Nothing(),
+        "Parameters of single agents, by their names, that differ from ``settings``.",
+    ] = None
+    allow_disconnected: Annotated[
+        bool, "Whether parts of the graph may learn without hearing of one another."
+    ] = False
+    engine: Annotated[
+        Any,
+        Words("local", "ray"),
+        Instance(Engine, words="an Engine"),
+        "What runs the agents: this process, or Ray. The same bits come out.",
+    ] = "local"
+    random_state: Annotated[int | None, Whole(0), "Agent number i gets ``random_state + i``."] = (
+        None
+    )
 
-    def __init__(
-        self,
-        graph: Any,
-        loss: Any,
-        coupling: str,
-        two_way: bool,
-        classes: Any,
-        agent_settings: Mapping[Name, Mapping[str, Any]] | None,
-        allow_disconnected: bool,
-        engine: str | Engine,
-        random_state: int | None,
-        settings: dict[str, Any],
-    ) -> None:
-        if coupling not in ("normalised", "explicit"):
-            raise ValueError(f"coupling must be 'normalised' or 'explicit', got {coupling!r}")
-        check_graph(graph, allow_disconnected)
-        self.graph = graph.copy()  # the caller may go on changing its own
-        self.loss = make_loss(loss)
-        self.coupling = coupling
-        self.two_way = bool(two_way)
-        self.random_state = random_state
+    round_: Annotated[int, "Rounds so far."] = field(init=False, default=0)
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        own = "__init__" in cls.__dict__
+        super().__init_subclass__(**keywords)
+        if not own:
+            del cls.__init__  # a generated one would not take the parameters of agents
+        cls.__doc__ = docstrings.extended(cls.__doc__, _SETTINGS)
+        shown = [parameter.in_signature for parameter in cls._parameters.values()]
+        rest = inspect.Parameter("settings", inspect.Parameter.VAR_KEYWORD, annotation=Any)
+        cls.__signature__ = inspect.Signature([*shown, rest])  # type: ignore[attr-defined]
+
+    def __init__(self, graph: Any, **given: Any) -> None:
+        self.graph = graph
+        for parameter in self._parameters.keys() & given.keys():
+            setattr(self, parameter, given.pop(parameter))
+        self._check_values()
+        check_graph(graph, self.allow_disconnected)
+        self.graph = own_graph(graph)
+        self.loss = make_loss(self.loss)
         self._names: list[Name] = list(graph.nodes)
-        own = dict(agent_settings or {})
+        own = dict(self.agent_settings or {})
         strangers = [name for name in own if name not in self._names]
         if strangers:
             raise ValueError(f"agent_settings names {strangers[0]!r}, which is not in the graph")
-        seed = secrets.randbits(31) if random_state is None else int(random_state)
-        self._settings: dict[Name, dict[str, Any]] = {
-            name: {"random_state": seed + place, **settings, **own.get(name, {}), "loss": self.loss}
-            for place, name in enumerate(self._names)
-        }
-        for name, chosen in self._settings.items():
-            for parameter in chosen:
-                if parameter not in SETTINGS:
-                    raise TypeError(
-                        f"agent {name!r}: {parameter!r} is not a parameter of a network's agents; "
-                        f"there are {', '.join(SETTINGS)}"
-                    )
         if any("loss" in chosen for chosen in own.values()):
             raise ValueError("the loss is the same for all agents: give it to the network")
-        self._classes = None if classes is None else distinct_labels(classes, "classes")
-        self._set_up(engine)
-
-    def _check_settings(self) -> None:
-        """Refuse now what the first round would refuse."""
-        kind = POLKRegressor if self.loss.for_regression else POLKClassifier
-        for name, chosen in self._settings.items():
-            coupling = self._coupling_of(name)
-            model = kind(**chosen)
+        # What is left of ``given`` are parameters of agents.
+        seed = secrets.randbits(31) if self.random_state is None else int(self.random_state)
+        self._settings: dict[Name, dict[str, Any]] = {
+            name: {"random_state": seed + place, **given, **own.get(name, {}), "loss": self.loss}
+            for place, name in enumerate(self._names)
+        }
+        for name, chosen in self._settings.items():  # refuse now what the first round would refuse
+            model = agent_model(name, chosen)
             try:
-                model._check_parameters()
-                coupling.check_step(model.eta0)
+                self._coupling_of(name).check_step(model.eta0)
             except ValueError as error:
                 raise ValueError(f"agent {name!r}: {error}") from error
+        self._classes = None if self.classes is None else distinct_labels(self.classes, "classes")
+        self._set_up(self.engine)
 
-    def _set_up(self, engine: str | Engine) -> None:
+    def _set_up(self, engine: Any) -> None:
         self._engine = make_engine(engine)
         self._started = self._closed = False
         self.round_ = 0
@@ -213,8 +212,7 @@ class _Network(Saved):
             self._totals["samples"] += record.samples
             self._totals["messages"] += record.messages
             self._totals["bytes"] += record.bytes
-            told = record.violations or record.differences
-            for neighbour, value in told.items():
+            for neighbour, value in (record.violations or record.differences).items():
                 edge = f"{record.agent!r} {neighbour!r}"
                 self._violations[edge] = self._violations.get(edge, 0.0) + value
         spent = sum(max(0.0, value) for value in self._violations.values()) / self.round_
@@ -231,8 +229,8 @@ class _Network(Saved):
         streams : dict of agent to stream, a list of streams, or a tuple (X, y)
             A stream is (X, y), of which every round takes the next ``batch`` samples, or an
             iterator of (X, y), of which every round takes the next; None is a round without
-            samples. A tuple (X, y) is one stream
-            for all: sample t goes to agent t modulo their number.
+            samples. A tuple (X, y) is one stream for all: sample t goes to agent t modulo their
+            number.
         rounds : int, optional
             At most so many.
         batch : int, default=1
@@ -331,7 +329,7 @@ class _Network(Saved):
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The labels, sorted."""
+        """The labels, sorted; for classification."""
         if self.loss.for_regression:
             raise AttributeError("a network that learns numbers has no classes")
         self._check_started()
@@ -355,10 +353,7 @@ class _Network(Saved):
         return values[:, 0] if values.shape[1] == 1 else values
 
     def predict(self, X: Any, agent: Name | None = None) -> NDArray[Any]:
-        """What an agent says, or without ``agent`` the mean of all agents' functions.
-
-        The mean is taken of the functions, not of their votes.
-        """
+        """Predictions of an agent, or without ``agent`` of the mean of all functions (no vote)."""
         values = self._values(X, agent)
         if self.loss.for_regression:
             return values[:, 0]
@@ -369,10 +364,10 @@ class _Network(Saved):
         y = np.asarray(y)
         errors = {}
         for name in self._names:
-            said = self.predict(X, agent=name)
-            if y.shape != said.shape:
-                raise ValueError(f"y must have shape {said.shape}, got {y.shape}")
-            wrong = (said - y) ** 2 if self.loss.for_regression else said != y
+            predicted = self.predict(X, agent=name)
+            if y.shape != predicted.shape:
+                raise ValueError(f"y must have shape {predicted.shape}, got {y.shape}")
+            wrong = (predicted - y) ** 2 if self.loss.for_regression else predicted != y
             errors[name] = float(wrong.mean())
         return errors
 
@@ -386,7 +381,16 @@ class _Network(Saved):
 
     @property
     def trace_(self) -> Any:
-        """The course of the rounds as a pandas data frame."""
+        """As a pandas data frame, a row per round (of a long run per 2, 4, 8 ... rounds).
+
+        Means over agents and rounds: ``loss`` and ``error`` (share of mistakes or squared error)
+        of the round's samples before they were learned, ``disagreement`` (mean of
+        |f_i(x_i) - f_j(x_i)|^2 over neighbours j), ``violation`` (its positive part above the
+        tolerance). Sums so far: ``samples``, ``messages``, ``bytes``. At the end of the row:
+        ``average_violation`` (positive part of the mean over all rounds, per edge, then summed
+        over edges: the left side of (21) over T), ``points`` and ``points NAME`` per agent,
+        ``multiplier NAME NEIGHBOUR``, where names are written as in Python, texts in quotes.
+        """
         return self._trace.frame()
 
     def trace_columns(self) -> dict[str, NDArray[np.float64]]:
@@ -404,77 +408,11 @@ class _Network(Saved):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # ---- files ------------------------------------------------------------------------
-
     def _document(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """The agents, the graph's nodes and edges, and the trace; not the graph's attributes."""
-        agents, dead = self.agents_, self._engine.dead
-        late = [n for n in self._names if n not in dead and agents[n].round != self.round_]
-        if late or len(dead) == len(agents):
-            raise RuntimeError(
-                f"agent {late[0]!r} is in round {agents[late[0]].round}, the network in "
-                f"{self.round_}: its last round was left half done"
-                if late
-                else "every agent is dead: there is no network left to save"
-            )
-        columns = self._trace.state()
-        arrays: dict[str, NDArray[Any]] = {"trace": np.array(list(columns.values()))}
-        headers = []
-        for place, name in enumerate(self._names):
-            header, parts = agents[name].state()
-            headers.append(header)
-            arrays.update({f"agent{place}_{part}": array for part, array in parts.items()})
-        return {
-            "version": __version__,
-            "loss": [self.loss.name, self.loss.number],
-            "coupling": self.coupling,
-            "two_way": self.two_way,
-            "edges": [list(edge) for edge in self.graph.edges],
-            "round": self.round_,
-            "totals": self._totals,
-            "violations": self._violations,
-            "columns": list(columns),
-            "every": self._trace.every,
-            "open": self._trace.open,
-            "dead": [name for name in self._names if name in dead],
-            "agents": headers,
-        }, arrays
+        return _file.document(self)
 
     @classmethod
     def _from_document(cls, document: storage.Document) -> Self:
-        header, arrays = document.header, document.arrays
-        agents = {}
-        for place, note in enumerate(header["agents"]):
-            prefix = f"agent{place}_"
-            own = {n[len(prefix) :]: part for n, part in arrays.items() if n.startswith(prefix)}
-            agents[note["name"]] = Agent.restore(note, own)
         network = cls.__new__(cls)
-        network.graph = import_networkx().Graph()
-        network.graph.add_nodes_from(agents)
-        network.graph.add_edges_from(header["edges"])
-        latest, dead = header["round"], header["dead"]
-        if (
-            len(network.graph) != len(header["agents"])
-            or latest not in {agent.round for agent in agents.values()}
-            or any(
-                set(agent.neighbours) != set(network.graph.neighbors(name))
-                or not (agent.round == latest or (name in dead and agent.round < latest))
-                for name, agent in agents.items()
-            )
-        ):
-            raise ValueError("the agents contradict the graph, or one another")
-        network.loss = Loss(*header["loss"])
-        network.coupling, network.two_way = header["coupling"], bool(header["two_way"])
-        network.random_state, network._classes, network._settings = None, None, {}
-        network._names = list(agents)
-        network._set_up("local")
-        network.round_ = int(header["round"])
-        network._totals = {name: float(header["totals"][name]) for name in network._totals}
-        network._violations = {name: float(sum_) for name, sum_ in header["violations"].items()}
-        rows = [
-            dict(zip(header["columns"], row, strict=True)) for row in arrays["trace"].T.tolist()
-        ]
-        network._trace = NetworkTrace(rows, int(header["every"]), int(header["open"]))
-        network._recall({name: agent.coupling for name, agent in agents.items()})
-        network._start(agents)
+        _file.restore(network, document.header, document.arrays)
         return network

@@ -1,6 +1,6 @@
 """How an agent follows its neighbours, and how far it may.
 
-Equation numbers are those of the survey of online learning with kernels, Section III.
+Equation numbers are those of Koppel et al. (2020), Section III: see :mod:`kernelstream.network`.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from kernelstream.core.kernel import Rows, self_value
 from kernelstream.kernels import Kernel
 from kernelstream.losses import make_loss
+from kernelstream.network._graph import as_strength
 from kernelstream.network._messages import Name
 from kernelstream.rows import plain_matrix
 
@@ -34,7 +33,7 @@ class Coupling:
         delta of (20).
     normalised : bool
         Divide the pull by 1 + 2 eta pull k(x, x): f(x) moves less than half its way to what the
-        neighbours say, whatever the strength. Otherwise a penalty that could make neighbours
+        neighbours answer, whatever the strength. Otherwise a penalty that could make neighbours
         overshoot one another is refused, and a pull that comes to do so later (of a multiplier,
         or with a kernel whose k(x, x) has no bound) is cut at half the way.
     two_way : bool
@@ -56,13 +55,10 @@ class Coupling:
     two_way: bool = False
 
     def __post_init__(self) -> None:
-        delta = self.dual_regularisation
-        if not 0.0 <= delta < np.inf:
-            raise ValueError(f"dual_regularisation must be a finite number >= 0, got {delta}")
+        as_strength("dual_regularisation", self.dual_regularisation)
         for what, given in (("penalty", self.penalty), ("tolerance", self.tolerance)):
-            numbers = list(given.values()) if isinstance(given, Mapping) else [given]
-            if not all(0.0 <= number < np.inf for number in numbers):
-                raise ValueError(f"every {what} must be a finite number >= 0, got {numbers}")
+            for number in given.values() if isinstance(given, Mapping) else [given]:
+                as_strength(what, number)
 
     def check_step(self, eta0: float) -> None:
         """Refuse steps with which (20) could make multipliers negative."""
@@ -72,30 +68,35 @@ class Coupling:
                 f"non-negative, got {self.dual_regularisation} * {eta0}**2"
             )
 
+    def check_explicit(self, penalty: float, model: Any) -> None:
+        """Refuse an explicit pull with which two neighbours could overshoot one another.
 
-def explicit_step(coupling: Coupling, penalty: float, model: Any) -> float:
-    """What two neighbours that learn at one x may lose of their difference, in parts of it.
+        Learning at one x, they lose a part of their difference: from 2 on it grows. No check where
+        every step has a limit of its own, see :func:`pull_factor`.
 
-    From 2 on they would overshoot one another further and further. 0 where every step has a
-    limit of its own, see :func:`pull_factor`.
-
-    Parameters
-    ----------
-    coupling : Coupling
-    penalty : float
-        Sum of the penalties of all neighbours.
-    model : POLKClassifier or POLKRegressor
-    """
-    if coupling.normalised or not _bounded(coupling, model.kernel_):
-        return 0.0
-    # With two_way every edge pulls at both its agents' samples.
-    total = penalty * (2.0 if coupling.two_way else 1.0)
-    own = self_value(model.kernel_.program, 0.0)
-    pull, slope = model.eta0 * total * own, model.eta0 * _curvature(model) * own
-    # Each agent goes `pull` of its way to the other: their difference is multiplied by
-    # 1 - 2 pull - slope - eta0 alpha, to be kept above -1. More neighbours are no worse: the
-    # eigenvalues of I - D^-1 A, which 2 bounds, take the place of 2.
-    return float(2.0 * pull + slope + model.eta0 * model.alpha)
+        Parameters
+        ----------
+        penalty : float
+            Sum of the penalties of all neighbours.
+        model : POLKClassifier or POLKRegressor
+        """
+        if self.normalised or not _bounded(self, model.kernel_):
+            return
+        # With two_way every edge pulls at both its agents' samples.
+        total = penalty * (2.0 if self.two_way else 1.0)
+        own = self_value(model.kernel_.program, 0.0)
+        pull, slope = model.eta0 * total * own, model.eta0 * _curvature(model) * own
+        # Each agent goes `pull` of its way to the other: their difference is multiplied by
+        # 1 - 2 pull - slope - eta0 alpha, to be kept above -1. More neighbours are no worse: the
+        # eigenvalues of I - D^-1 A, which 2 bounds, take the place of 2.
+        lost = 2.0 * pull + slope + model.eta0 * model.alpha
+        if not lost < 2.0:
+            raise ValueError(
+                "eta0 * (2 * penalty * degree * k(x, x) + curvature of the loss * k(x, x) + "
+                f"alpha) = {lost:.3g} is not below 2: neighbours would overshoot one another. "
+                "Choose a smaller penalty or eta0, or coupling='normalised', which limits the "
+                "pull of any penalty"
+            )
 
 
 def pull_factor(coupling: Coupling, kernel: Kernel, pull: float, unit: float, rows: Rows) -> float:
@@ -115,7 +116,7 @@ def pull_factor(coupling: Coupling, kernel: Kernel, pull: float, unit: float, ro
     if coupling.normalised:
         return float(1.0 / (1.0 / unit + 2.0 * rate))  # unit / (1 + 2 unit rate)
     if _bounded(coupling, kernel):
-        return unit  # what overshoots was refused, see explicit_step
+        return unit  # what overshoots was refused, see check_explicit
     return float(1.0 / max(1.0 / unit, 2.0 * rate))
 
 

@@ -53,6 +53,23 @@ def check_graph(graph: Any, allow_disconnected: bool) -> None:
         )
 
 
+def own_graph(graph: Any) -> Any:
+    """A copy that refuses changes: every agent knows its neighbours from the beginning."""
+    own = graph.copy()
+    known = set(vars(own))
+    import_networkx().freeze(own)
+    for name in set(vars(own)) - known - {"frozen"}:
+        setattr(own, name, _refuse_change)  # networkx's own refusal names no way out
+    return own
+
+
+def _refuse_change(*_: Any, **__: Any) -> None:
+    raise import_networkx().NetworkXError(
+        "the graph of a network cannot change, its agents know their neighbours: change a copy, "
+        "networkx.Graph(network.graph), and make a new network of it"
+    )
+
+
 def per_edge(graph: Any, what: str, given: Any, name: Name) -> dict[Name, float]:
     """A number per neighbour from one number, a dict by edge, or an attribute of the edges."""
     numbers = {}

@@ -1,8 +1,8 @@
-"""What agents send one another, and what they tell of a round."""
+"""What agents send one another, and their records of rounds."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ Name = str | int
 class Lesson:
     """What an agent's function is at its own samples, and how strongly that ties the receiver.
 
-    The strength is c, or 2 mu_ji: the multiplier that, says the survey, must be sent.
+    The strength is c, or 2 mu_ji: the multiplier that must be sent, as Koppel et al. (2020) say.
     """
 
     X: Any  # (n, p)
@@ -43,7 +43,7 @@ class Message:
 
 @dataclass
 class RoundRecord:
-    """What an agent tells of a round; numbers from before it learned, None where there are none."""
+    """An agent's record of a round; numbers from before it learned, None where there are none."""
 
     agent: Name
     round: int
@@ -56,15 +56,6 @@ class RoundRecord:
     order: int = 0  # points after the round
     messages: int = 0  # requests it sent, and answers that came
     bytes: int = 0  # of the numbers in them
-
-    def copy(self) -> RoundRecord:
-        """The same record with dicts of its own."""
-        return replace(
-            self,
-            differences=dict(self.differences),
-            violations=dict(self.violations),
-            multipliers=dict(self.multipliers),
-        )
 
     @property
     def disagreement(self) -> float | None:

@@ -1,31 +1,32 @@
 """Networks of agents that learn together: consensus by penalty, proximity by multipliers.
 
-Equation numbers are those of the survey of online learning with kernels, Section III.
+Equation numbers are those of A. Koppel, A. S. Bedi, K. Rajawat, B. M. Sadler (2020), Section III:
+see :class:`ConsensusNetwork`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from numbers import Real
+from typing import Annotated, Any
 
 from kernelstream.network._base import _Network
 from kernelstream.network._coupling import Coupling
-from kernelstream.network._engine import Engine
-from kernelstream.network._graph import as_strength, by_edge, per_edge
+from kernelstream.network._graph import by_edge, per_edge
 from kernelstream.network._messages import Name
+from kernelstream.parameters import Instance, Number
 from kernelstream.registry import Method, register
+
+#: A number for all edges, or for each of them.
+_BY_EDGE = Instance(
+    Real, Mapping, str,
+    words="a number, a dict of edge to number, or the name of an attribute of the edges",
+    kind="float, dict of edge to float, or str",
+)  # fmt: skip
 
 
 class ConsensusNetwork(_Network):
     """Agents that learn one function from streams of their own, by a penalty.
-
-    Parameters
-    ----------
-    graph : networkx.Graph
-        Undirected, connected, without self-loops. Its nodes, strings or integers, are the agents.
-    penalty : float, dict of edge to float, or str; default=1.0
-        c of (17), how strongly neighbours pull; a number per edge, or the name of an attribute of
-        the graph's edges. 0: agents alone.
 
     See Also
     --------
@@ -34,14 +35,14 @@ class ConsensusNetwork(_Network):
     Notes
     -----
     In a round agent i with samples x sends them to its neighbours j, which answer f_j(x), all as
-    they were when the round began. Then
+    they were when the round began [1]_. Then
 
         f_i <- (1 - eta alpha) f_i - eta mean_x [l'(f_i(x), y) + c sum_j (f_i(x) - f_j(x))] k(x, .)
 
     (17), followed by kernel orthogonal matching pursuit, each agent on its own. The pull is a
     gradient step on a quadratic of curvature c degree k(x, x), and neighbours move towards one
     another at the same time: what two of them differ by is multiplied by
-    1 - 2 eta c degree k(x, x) - eta l'' k(x, x) - eta alpha. So the survey's step,
+    1 - 2 eta c degree k(x, x) - eta l'' k(x, x) - eta alpha. So the step as printed in [1]_,
     ``coupling="explicit"``, needs eta0 (2 c degree k(x, x) + L k(x, x) + alpha) < 2 (with
     ``two_way`` 4 c), where L bounds l'', and is refused beyond. ``"normalised"`` divides the pull
     by 1 + 2 eta c degree k(x, x): f_i(x) moves a share below 1/2 of its way to its neighbours'
@@ -65,27 +66,15 @@ class ConsensusNetwork(_Network):
     4000
     """
 
-    def __init__(
-        self,
-        graph: Any,
-        *,
-        penalty: Any = 1.0,
-        loss: Any = "log_loss",
-        coupling: str = "normalised",
-        two_way: bool = False,
-        classes: Any = None,
-        agent_settings: Mapping[Name, Mapping[str, Any]] | None = None,
-        allow_disconnected: bool = False,
-        engine: str | Engine = "local",
-        random_state: int | None = None,
-        **settings: Any,
-    ) -> None:
-        super().__init__(
-            graph, loss, coupling, two_way, classes, agent_settings, allow_disconnected, engine,
-            random_state, settings,
-        )  # fmt: skip
-        self.penalty = penalty
-        self._check_settings()
+    penalty: Annotated[
+        Any,
+        _BY_EDGE,
+        "c of (17), how strongly neighbours pull. 0: agents alone.",
+        "A number per edge, or the name of an attribute of the graph's edges.",
+    ] = 1.0
+
+    def __init__(self, graph: Any, **parameters: Any) -> None:
+        super().__init__(graph, **parameters)
 
     def _coupling_of(self, name: Name) -> Coupling:
         return Coupling(
@@ -102,16 +91,6 @@ class ConsensusNetwork(_Network):
 class ProximityNetwork(_Network):
     """Agents that learn related functions, each close to its neighbours' ones.
 
-    Parameters
-    ----------
-    graph : networkx.Graph
-        Undirected, connected, without self-loops. Its nodes, strings or integers, are the agents.
-    tolerance : float, dict of edge to float, or str; default=0.1
-        gamma_ij of (18): how large the mean of |f_i(x_i) - f_j(x_i)|^2 may be; a number per edge,
-        or the name of an attribute of the graph's edges.
-    dual_regularisation : float, default=0.01
-        delta of (20): lets multipliers fade. Must satisfy dual_regularisation * eta0**2 < 1.
-
     See Also
     --------
     ConsensusNetwork : agents that learn one function.
@@ -119,7 +98,7 @@ class ProximityNetwork(_Network):
     Notes
     -----
     The penalty of :class:`ConsensusNetwork` becomes a multiplier per neighbour that moves on its
-    own, with h_ij = |f_i(x) - f_j(x)|^2, summed over outputs, the mean over the round's samples:
+    own [1]_, with h_ij = |f_i(x) - f_j(x)|^2, summed over outputs, the mean over the round:
 
         f_i <- (1 - eta alpha) f_i - eta mean_x [l' + sum_j mu_ij h'_ij] k(x, .)          (19)
         mu_ij <- max(0, (1 - delta eta^2) mu_ij + eta (h_ij - gamma_ij))                 (20)
@@ -127,7 +106,7 @@ class ProximityNetwork(_Network):
     Where the agents differ by more than the tolerance the multiplier grows until they do not. It
     has no bound known in advance, hence the normalised pull; with ``coupling="explicit"`` a pull
     that could overshoot, beyond 1 / (2 eta k(x, x)), is cut there. As (19) is printed no multiplier
-    has to be sent; the survey says one must, and with ``two_way=True``, the whole gradient of the
+    has to be sent; [1]_ says one must, and with ``two_way=True``, the whole gradient of the
     Lagrangian, it is.
 
     Examples
@@ -146,29 +125,21 @@ class ProximityNetwork(_Network):
     True
     """
 
-    def __init__(
-        self,
-        graph: Any,
-        *,
-        tolerance: Any = 0.1,
-        dual_regularisation: float = 0.01,
-        loss: Any = "log_loss",
-        coupling: str = "normalised",
-        two_way: bool = False,
-        classes: Any = None,
-        agent_settings: Mapping[Name, Mapping[str, Any]] | None = None,
-        allow_disconnected: bool = False,
-        engine: str | Engine = "local",
-        random_state: int | None = None,
-        **settings: Any,
-    ) -> None:
-        super().__init__(
-            graph, loss, coupling, two_way, classes, agent_settings, allow_disconnected, engine,
-            random_state, settings,
-        )  # fmt: skip
-        self.tolerance = tolerance
-        self.dual_regularisation = as_strength("dual_regularisation", dual_regularisation)
-        self._check_settings()
+    tolerance: Annotated[
+        Any,
+        _BY_EDGE,
+        "gamma_ij of (18): how large the mean of |f_i(x_i) - f_j(x_i)|^2 may be.",
+        "A number per edge, or the name of an attribute of the graph's edges.",
+    ] = 0.1
+    dual_regularisation: Annotated[
+        float,
+        Number(least=0.0),
+        "delta of (20): lets multipliers fade.",
+        "Must satisfy dual_regularisation * eta0**2 < 1.",
+    ] = 0.01
+
+    def __init__(self, graph: Any, **parameters: Any) -> None:
+        super().__init__(graph, **parameters)
 
     def _coupling_of(self, name: Name) -> Coupling:
         return Coupling(
@@ -190,7 +161,7 @@ register(
         title="networks",
         description="agents with streams of their own that learn together by answering one "
         "another's samples",
-        paper="survey, Section III",
+        paper="Koppel et al., IEEE SPM 2020, Section III",
         names=("network.ConsensusNetwork", "network.ProximityNetwork"),
     )
 )

@@ -6,29 +6,16 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from kernelstream.network._ray_session import ray_session
 
 
-class Runner(Protocol):
+class _Threads:
     """Runs functions whose arguments may be handles of earlier ones."""
 
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> Any: ...
-
-    def share(self, value: Any) -> Any: ...
-
-    def is_ready(self, handle: Any) -> bool: ...
-
-    def wait(self, handle: Any) -> None:
-        """Until it is ready; raises its error."""
-
-    def fetch(self, handle: Any) -> Any: ...
-
-
-class _Threads:
     def __init__(self, pool: ThreadPoolExecutor) -> None:
         self._pool = pool
 
@@ -42,11 +29,10 @@ class _Threads:
     def is_ready(self, handle: Future[Any]) -> bool:
         return handle.done()
 
-    def wait(self, handle: Future[Any]) -> None:
-        handle.result()
-
     def fetch(self, handle: Future[Any]) -> Any:
         return handle.result()
+
+    wait = fetch
 
 
 def _call(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
@@ -55,7 +41,7 @@ def _call(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
 
 
 class _RayTasks:
-    """Tasks are functions of their arguments alone, so Ray may run a lost one again."""
+    """The same as tasks of Ray: functions of their arguments alone, so a lost one may run again."""
 
     def __init__(self, ray: Any) -> None:
         self._ray = ray
@@ -71,6 +57,7 @@ class _RayTasks:
         return bool(self._ray.wait([handle], timeout=0, fetch_local=False)[0])
 
     def wait(self, handle: Any) -> None:
+        """Until it is ready; raises its error."""
         self.fetch(self.submit(_nothing, handle))  # the model stays where it is
 
     def fetch(self, handle: Any) -> Any:
@@ -87,6 +74,9 @@ def _nothing(part: Any) -> None:
 def _run_alone(function: Callable[..., Any], *arguments: Any) -> Any:
     with threadpool_limits(1):
         return function(*arguments)
+
+
+Runner = _Threads | _RayTasks
 
 
 @contextmanager

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ _FILE_ROWS = 8192
 
 
 class Samples:
-    """Samples that travel."""
+    """A portion of samples that travel."""
 
     place = None
 
@@ -28,13 +29,16 @@ class Samples:
         yield self.X, self.y
 
 
+@dataclass
 class FileRows:
-    """Rows that are read where they are learned."""
+    """A portion of rows that are read where they are learned."""
 
-    def __init__(self, shard: _FileShard, rows: int | None) -> None:
-        self.path, self.target, self.place = shard.path, shard.target, shard.place
-        self.names, self.labels = shard.names, shard.labels
-        self.rows = rows
+    path: str
+    target: str | None
+    labels: bool  # targets are classes
+    names: list[str] | None = None
+    place: Any = None  # where to begin, then where to go on; None: at the beginning, at the end
+    rows: int | None = None
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         left = self.rows
@@ -47,8 +51,7 @@ class FileRows:
             try:
                 for batch in stream:
                     self.place = stream.position, stream.schema
-                    X, y = _matrix(batch, self.path, self.target, self.names)
-                    yield X, _whole(y) if self.labels else y
+                    yield self._matrix(batch)
                     if left is not None:
                         left -= len(batch)
                         if left < size:
@@ -59,94 +62,118 @@ class FileRows:
             finally:
                 stream.close()
 
+    def column_names(self) -> list[str] | None:
+        """Of the columns beside the target."""
+        stream = open_stream(self.path, target=self.target, batch_rows=1)
+        try:
+            next(stream, None)
+            return [name for name in stream.schema if name != self._target_name] or None
+        finally:
+            stream.close()
 
-class Shard:
+    @property
+    def _target_name(self) -> str:
+        return "target" if self.target is None else self.target
+
+    def _matrix(self, batch: Batch) -> tuple[Any, Any]:
+        """A batch as X and y."""
+        if self._target_name not in batch.columns:
+            raise StreamError(
+                f"{self.path} has no column {self._target_name!r}: name the target's with target=."
+            )
+        names = [name for name in batch.columns if name != self._target_name]
+        if self.names is not None and names:
+            _check_names(names, self.names, self.path)
+            names = self.names
+        texts = [name for name in names if not _is_number(batch.columns[name])]
+        if texts:
+            raise StreamError(
+                f"{self.path}: column {texts[0]!r} does not hold numbers; fit_sharded takes "
+                "prepared columns. Write numbers, or learn with StreamModel."
+            )
+        column = batch.columns[self._target_name]
+        y = np.array(column.values)[column.codes] if isinstance(column, Text) else column
+        parts = [batch.columns[name][:, None] for name in names]  # type: ignore[index]
+        if batch.matrix is not None:
+            parts = [batch.matrix, *parts]
+        X = parts[0] if len(parts) == 1 else np.hstack(parts)
+        return X, _whole(y) if self.labels else y
+
+
+class _Shard:
     """Where samples come from, a portion after the other."""
 
     names: list[str] | None = None  # of the columns, in the order that all shards follow
     plain = False  # no names for the model: rows of files come without
     place: Any = None  # where to go on in a file
 
-    def own_names(self, runner: Runner) -> list[str] | None:
-        """The columns' names as they come."""
-        raise NotImplementedError
 
-    def portions(self, rows: int | None) -> Iterator[Samples | FileRows]:
-        """The next samples, at most so many."""
-        raise NotImplementedError
+class _MemoryShard(_Shard):
+    """Batches of arrays, one after the other."""
 
-
-class _ArrayShard(Shard):
-    def __init__(self, X: Any, y: Any, shard: int) -> None:
-        self.X, self.y, self.shard = X, y, shard
-        self.rows = X.shape[0] if hasattr(X, "shape") else len(X)
-        self.next = 0
-        if y is None:
-            raise ValueError(f"shard {shard}: y is missing")
-        if len(y) != self.rows:
-            raise ValueError(f"shard {shard}: X has {self.rows} rows, y has {len(y)}")
-
-    def own_names(self, runner: Runner) -> list[str] | None:
-        return _column_names(self.X)
-
-    def portions(self, rows: int | None) -> Iterator[Samples]:
-        """The next samples, at most so many, as one portion."""
-        first, last = self.next, self.rows if rows is None else min(self.next + rows, self.rows)
-        self.next = last
-        if first < last:
-            X, y = _cut(self.X, self.y, first, last)
-            yield Samples(_ordered(X, self), y)
-
-
-class _IteratorShard(Shard):
     def __init__(self, batches: Iterable[tuple[Any, Any]], shard: int) -> None:
         self.batches, self.shard = iter(batches), shard
+        self.rest: tuple[Any, Any] | None = None  # the next batch, or what is left of it
 
     def own_names(self, runner: Runner) -> list[str] | None:
         """Those of the first batch."""
-        first = list(islice(self.batches, 1))
-        self.batches = chain(first, self.batches)
-        return _column_names(self._pair(first[0])[0]) if first else None
+        self.rest = self._next()
+        return None if self.rest is None else _column_names(self.rest[0])
 
     def portions(self, rows: int | None) -> Iterator[Samples]:
         """The next samples, at most so many, batch by batch."""
-        left = rows
-        while left is None or left > 0:
-            found = list(islice(self.batches, 1))
-            if not found:
-                return
-            X, y = self._pair(found[0])
-            if left is not None:
-                if len(y) > left:
-                    self.batches = chain([_cut(X, y, left, len(y))], self.batches)
-                    X, y = _cut(X, y, 0, left)
-                left -= len(y)
+        left = math.inf if rows is None else rows
+        while left > 0 and (batch := self._next()) is not None:
+            X, y = batch
+            if len(y) > left:
+                self.rest = _cut(X, y, int(left), len(y))
+                X, y = _cut(X, y, 0, int(left))
+            left -= len(y)
             if len(y):
                 yield Samples(_ordered(X, self), y)
 
+    def _next(self) -> tuple[Any, Any] | None:
+        if self.rest is not None:
+            batch, self.rest = self.rest, None
+            return batch
+        for batch in self.batches:
+            return self._pair(batch)
+        return None
+
     def _pair(self, batch: Any) -> tuple[Any, Any]:
-        if not (isinstance(batch, tuple | list) and len(batch) == 2) or batch[1] is None:
+        if not isinstance(batch, tuple | list) or len(batch) != 2:
             raise TypeError(
                 f"shard {self.shard}: every batch of an iterable must be a pair (X, y), got "
                 f"{type(batch).__name__}"
             )
-        return batch[0], batch[1]
+        X, y = batch
+        if y is None:
+            raise ValueError(f"shard {self.shard}: y is missing")
+        rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        if len(y) != rows:
+            raise ValueError(f"shard {self.shard}: X has {rows} rows, y has {len(y)}")
+        return X, y
 
 
-class _FileShard(Shard):
+class _FileShard(_Shard):
+    """Rows of a file."""
+
     def __init__(self, path: str, target: str | None, labels: bool) -> None:
-        self.path, self.target, self.labels = path, target, labels
+        self.all = FileRows(path, target, labels)
         self.begun = False
 
     def own_names(self, runner: Runner) -> list[str] | None:
         """Of the columns beside the target; looked up where files are read."""
-        return runner.fetch(runner.submit(_file_names, self.path, self.target))  # type: ignore[no-any-return]
+        return runner.fetch(runner.submit(FileRows.column_names, self.all))  # type: ignore[no-any-return]
 
     def portions(self, rows: int | None) -> Iterator[FileRows]:
         """The next rows, at most so many, as one portion."""
         if not self.begun or self.place is not None:
             self.begun = True
-            yield FileRows(self, rows)
+            yield replace(self.all, names=self.names, place=self.place, rows=rows)
+
+
+Shard = _MemoryShard | _FileShard
 
 
 def make_shard(shard: Any, target: str | None, place: int, labels: bool) -> Shard:
@@ -157,9 +184,9 @@ def make_shard(shard: Any, target: str | None, place: int, labels: bool) -> Shar
     if (isinstance(shard, tuple) and len(shard) == 2) or (
         isinstance(shard, list) and len(shard) == 2 and getattr(shard[0], "ndim", 0) == 2
     ):
-        return _ArrayShard(shard[0], shard[1], place)
+        return _MemoryShard([tuple(shard)], place)
     if isinstance(shard, Iterable) and not isinstance(shard, np.ndarray):
-        return _IteratorShard(shard, place)
+        return _MemoryShard(shard, place)
     raise TypeError(
         f"shard {place} must be (X, y), an iterable of such pairs or the name of a file, got "
         f"{type(shard).__name__}"
@@ -182,17 +209,7 @@ def _column_names(X: Any) -> list[str] | None:
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
-def _file_names(path: str, target: str | None) -> list[str] | None:
-    stream = open_stream(path, target=target, batch_rows=1)
-    try:
-        next(stream, None)
-        wanted = target if target is not None else "target"
-        return [name for name in stream.schema if name != wanted] or None
-    finally:
-        stream.close()
-
-
-def _ordered(X: Any, source: _ArrayShard | _IteratorShard) -> Any:
+def _ordered(X: Any, source: _MemoryShard) -> Any:
     """A data frame with its columns as in the first shard; arrays have no names."""
     found = _column_names(X)
     if source.names is None or found is None:
@@ -220,31 +237,6 @@ def _cut(X: Any, y: Any, first: int, last: int) -> tuple[Any, Any]:
         return data.iloc[first:last] if hasattr(data, "iloc") else data[first:last]
 
     return rows(X), rows(y)
-
-
-def _matrix(
-    batch: Batch, path: str, target: str | None, order: list[str] | None
-) -> tuple[Any, Any]:
-    """A batch of a file as X and y."""
-    wanted = target if target is not None else "target"
-    if wanted not in batch.columns:
-        raise StreamError(f"{path} has no column {wanted!r}: name the target's with target=.")
-    names = [name for name in batch.columns if name != wanted]
-    if order is not None and names:
-        _check_names(names, order, path)
-        names = order
-    texts = [name for name in names if not _is_number(batch.columns[name])]
-    if texts:
-        raise StreamError(
-            f"{path}: column {texts[0]!r} does not hold numbers; fit_sharded takes prepared "
-            "columns. Write numbers, or learn with StreamModel."
-        )
-    column = batch.columns[wanted]
-    y = np.array(column.values)[column.codes] if isinstance(column, Text) else column
-    parts = [batch.columns[name][:, None] for name in names]  # type: ignore[index]
-    if batch.matrix is None:
-        return np.hstack(parts), y
-    return (np.hstack([batch.matrix, *parts]) if parts else batch.matrix), y
 
 
 def _whole(y: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import time
 from collections.abc import Sequence
@@ -11,11 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import nnls
 
-from kernelstream.network._agent import Agent
-from kernelstream.network._coupling import Coupling
+from kernelstream.network._engine import LocalEngine
 from kernelstream.network._graph import import_networkx
-from kernelstream.network._local import LocalEngine
 from kernelstream.network._messages import Name
+from kernelstream.network._networks import ConsensusNetwork
 
 _BYTES = 8  # of a number
 
@@ -65,9 +63,7 @@ class NetworkSize(NamedTuple):
     def work(self) -> tuple[float, ...]:
         """What seconds are made of: see :class:`CostModel`."""
         learned = self.agents * self.batch
-        values = (
-            (self.degree + 1) * learned * self.points
-        )  # of the kernel: its own, its neighbours'
+        values = (self.degree + 1) * learned * self.points  # of the kernel: own, neighbours'
         return (
             self.agents,
             self.agents * self.degree,
@@ -156,7 +152,7 @@ class CostModel(NamedTuple):
 def simulate(size: NetworkSize, rounds: int = 5, repeats: int = 3, seed: int = 0) -> Measured:
     """Rounds on a random regular graph in this process; the quickest of some repetitions.
 
-    Agents begin with ``points`` points and stay at them.
+    Agents begin with a round of ``points`` samples, and from then on stay at that many points.
 
     Examples
     --------
@@ -168,55 +164,32 @@ def simulate(size: NetworkSize, rounds: int = 5, repeats: int = 3, seed: int = 0
     """
     graph = import_networkx().random_regular_graph(int(size.degree), size.agents, seed=seed)
     random = np.random.default_rng(seed)
-    agents = _full_agents(size, {name: list(graph[name]) for name in graph}, random)
     engine = LocalEngine()
-    engine.start(agents)
-    first = next(iter(agents.values())).round
+    network = ConsensusNetwork(
+        graph, penalty=0.1, gamma=1.0 / size.features, epsilon=0.0, eta0=0.1,
+        max_points=size.points, classes=range(max(2, size.outputs)), allow_disconnected=True,
+        engine=engine, random_state=0,
+    )  # fmt: skip
+
+    def batches(number: int) -> dict[Name, tuple[np.ndarray, np.ndarray]]:
+        X = random.normal(size=(size.agents, number, size.features))
+        y = random.integers(max(2, size.outputs), size=(size.agents, number))
+        return dict(zip(graph, zip(X, y, strict=True), strict=True))
+
+    network.partial_fit_round(batches(size.points))
     found: list[Measured] = []
     for repeat in range(repeats + 1):  # the first one warms up
-        start = first + repeat * rounds
-        batches = [
-            {name: _samples(size, size.batch, random) for name in agents} for _ in range(rounds)
-        ]
+        first = 1 + repeat * rounds
+        given = [batches(size.batch) for _ in range(rounds)]
         began = time.process_time()
-        records = [engine.round(start + r, batches[r]) for r in range(rounds)]
+        closed = [engine.round(first + r, given[r]) for r in range(rounds)]
         seconds = (time.process_time() - began) / rounds
-        told = [record for closed in records for record in closed.values()]
+        records = [record for each in closed for record in each.values()]
         found.append(
             Measured(
                 seconds,
-                sum(record.messages for record in told) / rounds,
-                sum(record.bytes for record in told) / rounds,
+                sum(record.messages for record in records) / rounds,
+                sum(record.bytes for record in records) / rounds,
             )
         )
     return min(found[1:])
-
-
-def _full_agents(
-    size: NetworkSize, neighbours: dict[Name, list[Name]], random: np.random.Generator
-) -> dict[Name, Agent]:
-    """Agents at their cap, all with one model: what it says does not matter here."""
-    classes = np.arange(max(2, size.outputs))
-    settings = {
-        "loss": "log_loss", "gamma": 1.0 / size.features, "epsilon": 0.0, "eta0": 0.1,
-        "max_points": size.points, "random_state": 0,
-    }  # fmt: skip
-    coupling = Coupling("consensus", penalty=0.1)
-    agents = {
-        name: Agent(name, settings, others, coupling, features=size.features, classes=classes)
-        for name, others in neighbours.items()
-    }
-    first, *rest = agents.values()
-    first.open_round(0, *_samples(size, size.points + size.batch, random))
-    for agent in agents.values():
-        agent.close_round(0, {})
-    for agent in rest:
-        agent.model = copy.deepcopy(first.model)
-    return agents
-
-
-def _samples(
-    size: NetworkSize, number: int, random: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    X = random.normal(size=(number, size.features))
-    return X, random.integers(max(2, size.outputs), size=number)

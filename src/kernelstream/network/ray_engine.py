@@ -10,25 +10,29 @@ import tempfile
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import field, replace
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import (  # type: ignore[import-untyped]
-    threadpool_info,
-    threadpool_limits,
-)
+from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
 from kernelstream import storage
 from kernelstream.network._agent import Agent
-from kernelstream.network._messages import Message, Name, RoundRecord
+from kernelstream.network._messages import Name, RoundRecord
+from kernelstream.network._ray_host import (
+    Behind,
+    Host,
+    Refused,
+    compile_steps,
+    dump_agent,
+    load_agent,
+    read_agent,
+)
 from kernelstream.network._ray_session import current_session, ray_session
 from kernelstream.parameters import Instance, Number, Parameters, Whole
 
-#: What marks the files of agents.
-_KIND = "Agent"
 #: An agent's process must be there within this many seconds.
 _START_SECONDS = 300.0
 #: Marks a folder of checkpoints that is in use.
@@ -53,9 +57,10 @@ class RayEngine(Parameters):
     call names its round and carries all it needs, so that a call made twice, or repeated by Ray
     after a restart, does what one call does.
 
-    A round counts when all agents have closed it. What an error leaves behind, in agents that had
-    opened or even closed the round, is undone by the next call that reaches them. So an agent
-    writes its checkpoint when the next round begins: plain data, checksummed, replaced in one go.
+    A round counts when all agents have closed it. Agents that had opened or even closed a round
+    which ends with an error abandon it, as in the local engine, with the next call that reaches
+    them. So an agent writes its checkpoint when the next round begins: plain data, checksummed,
+    replaced in one go.
 
     BLAS has as many threads in every agent as in this process, because the bits of a product of
     matrices depend on their number. Where agents share processors, let it be one: set
@@ -128,7 +133,7 @@ class RayEngine(Parameters):
         self._paths: dict[Name, Path] = {}
         self._actors: dict[Name, Any] = {}
         self._next = 0  # the round to come
-        self._turn = 0  # grows with every attempt at a round: see _Host
+        self._turn = 0  # grows with every attempt at a round: see Host
         self._log: dict[int, _Round] = {}  # what restarted agents may have to learn again
         self._ray: Any = None
         self._session: str | None = None
@@ -155,8 +160,8 @@ class RayEngine(Parameters):
             requests = self._open(round, now)
             self._answer(round, now, requests)
             self._log[round] = now
-            living = [name for name in self._actors if self._lives(name)]
-            closed = self._call({name: self._closing(name, round) for name in living}, round)
+            closing = {name: self._closing(name, round) for name in self._living()}
+            closed = self._call(closing, round)
             self._check_living()
         except BaseException:
             self._turn += 1  # agents that hear of it undo what they did in this round
@@ -170,21 +175,20 @@ class RayEngine(Parameters):
     def agents(self) -> dict[Name, Agent]:
         """Copies of the agents as they are now; dead ones as they were before."""
         self._check_session()
-        living = [name for name in self._actors if self._lives(name)]
-        states = self._call({name: self._asking("state") for name in living}, self._next)
+        states = self._call({name: _Call("state") for name in self._living()}, self._next)
         return {
-            name: _restore(states[name][0]) if name in states else _read(self._paths[name])
+            name: load_agent(states[name][0]) if name in states else read_agent(self._paths[name])
             for name in self._actors
         }
 
     def predict(self, name: Name, X: Any) -> NDArray[np.float64]:
-        """(n, outputs): what agent ``name`` says."""
+        """(n, outputs): the values of agent ``name``."""
         self._check_session()
-        if self._lives(name):
-            values = self._call({name: self._asking("predict", X)}, self._next)
+        if name not in self.dead:
+            values = self._call({name: _Call("predict", (X,))}, self._next)
             if name in values:
                 return np.array(values[name][0])
-        return _read(self._paths[name]).predict(X)
+        return read_agent(self._paths[name]).predict(X)
 
     def close(self) -> None:
         """Let go of the agents; a Ray that was started here goes with the last engine."""
@@ -212,9 +216,9 @@ class RayEngine(Parameters):
             for place, (name, agent) in enumerate(agents.items()):
                 self._neighbours[name] = list(agent.neighbours)
                 self._paths[name] = folder / f"agent-{place}.ks"
-                storage.write(self._paths[name], _KIND, *agent.state())
+                storage.replace_file(self._paths[name], dump_agent(agent))
             for agent in list(agents.values())[:1]:
-                _compile(agent)
+                compile_steps(agent)
             for name in agents:
                 self._actors[name] = self._make_actor(name)
             if agents:
@@ -225,61 +229,50 @@ class RayEngine(Parameters):
 
     def _open(self, round: int, now: _Round) -> dict[Name, Any]:
         """References to the requests of the agents that have samples."""
-        turn = self._turn
-
-        def opening(batch: Any) -> Callable[[Any], list[Any]]:
-            return lambda actor: actor.open.options(num_returns=2).remote(turn, round, batch)
-
-        calls = {name: opening(batch) for name, batch in now.batches.items() if self._lives(name)}
+        calls = {
+            name: _Call("open", (now.batches[name],), values=1)
+            for name in self._living()
+            if name in now.batches
+        }
         return {name: refs[1] for name, refs in self._call(calls, round).items()}
 
     def _answer(self, round: int, now: _Round, requests: Mapping[Name, Any]) -> None:
         """Ask every agent for all its answers at once, and note where they are."""
-        turn = self._turn
         asked: dict[Name, list[Name]] = {}
         for sender in requests:
             for name in self._neighbours[sender]:
                 asked.setdefault(name, []).append(sender)
-
-        def answering(name: Name, senders: list[Name]) -> Callable[[Any], list[Any]]:
-            batch = now.batches.get(name)
-            asking = [requests[sender] for sender in senders]
-            count = 1 + len(senders)
-            return lambda actor: actor.answer.options(num_returns=count).remote(
-                turn, round, batch, *asking
-            )
-
-        calls = {
-            name: answering(name, senders) for name, senders in asked.items() if self._lives(name)
-        }
+        calls = {}
+        for name in self._living():
+            if name in asked:
+                asking = [requests[sender] for sender in asked[name]]
+                calls[name] = _Call("answer", (now.batches.get(name), *asking), len(asking))
         for name, refs in self._call(calls, round).items():
             for sender, ref in zip(asked[name], refs[1:], strict=True):
                 now.answers.setdefault(sender, {})[name] = ref
 
-    def _closing(self, name: Name, round: int) -> Callable[[Any], list[Any]]:
+    def _closing(self, name: Name, round: int) -> _Call:
         then = self._log[round]
         answers = then.answers.get(name, {})
         # In the neighbours' order, as everywhere: whoever was asked first.
         names = [neighbour for neighbour in self._neighbours[name] if neighbour in answers]
         values = [answers[neighbour] for neighbour in names]
-        batch, turn = then.batches.get(name), self._turn
-        return lambda actor: [actor.close.remote(turn, round, batch, names, *values)]
-
-    def _asking(self, method: str, *arguments: Any) -> Callable[[Any], list[Any]]:
-        turn, round = self._turn, self._next
-        return lambda actor: [getattr(actor, method).remote(turn, round, *arguments)]
+        return _Call("close", (then.batches.get(name), names, *values))
 
     # ---- calls ------------------------------------------------------------------------
 
-    def _call(
-        self, calls: Mapping[Name, Callable[[Any], list[Any]]], round: int
-    ) -> dict[Name, list[Any]]:
+    def _send(self, name: Name, call: _Call, round: int) -> list[Any]:
+        method = getattr(self._actors[name], call.method).options(num_returns=1 + call.values)
+        found = method.remote(self._turn, round, *call.arguments)
+        return found if call.values else [found]  # type: ignore[no-any-return]
+
+    def _call(self, calls: Mapping[Name, _Call], round: int) -> dict[Name, list[Any]]:
         """Make the calls, all at once, until every agent has answered or is dead.
 
         A call returns references; what the first one leads to is fetched and takes its place.
         """
         ray = self._ray
-        pending = {name: call(self._actors[name]) for name, call in calls.items()}
+        pending = {name: self._send(name, call, round) for name, call in calls.items()}
         done: dict[Name, list[Any]] = {}
         attempts = dict.fromkeys(calls, 0)
         refused: Exception | None = None
@@ -297,10 +290,10 @@ class RayEngine(Parameters):
                         self._count_restart(name, attempts, "was lost", RuntimeError)
                         self._actors[name] = self._make_actor(name)
                     else:
-                        if isinstance(value, _Refused):
+                        if isinstance(value, Refused):
                             refused = refused or value.error
                             continue
-                        if not isinstance(value, _Behind):
+                        if not isinstance(value, Behind):
                             done[name] = [value, *refs[1:]]
                             continue
                         self._catch_up(name, value.round, round)
@@ -313,7 +306,7 @@ class RayEngine(Parameters):
                     )
                     ray.kill(self._actors[name], no_restart=False)
                     ray.get(self._actors[name].pid.remote(), timeout=_START_SECONDS)
-                pending[name] = calls[name](self._actors[name])
+                pending[name] = self._send(name, calls[name], round)
         if refused is not None:
             raise refused
         return done
@@ -321,22 +314,22 @@ class RayEngine(Parameters):
     def _catch_up(self, name: Name, first: int, round: int) -> None:
         """Let an agent that was restarted learn again what its checkpoint does not know."""
         for missed in range(first, round):
-            found = self._ray.get(self._closing(name, missed)(self._actors[name])[0])
-            if isinstance(found, _Refused):
+            found = self._ray.get(self._send(name, self._closing(name, missed), missed)[0])
+            if isinstance(found, Refused):
                 raise found.error
 
     def _bury(self, name: Name, round: int) -> None:
         """End an agent for good, and write what it was when the round began."""
         self.dead[name] = round
         self._ray.kill(self._actors[name], no_restart=True)
-        agent = _read(self._paths[name])
+        agent = read_agent(self._paths[name])
         for missed in range(agent.round, round):
             then = self._log[missed]
             if name in then.batches:
                 agent.open_round(missed, *self._ray.get(then.batches[name]))
             answers = then.answers.get(name, {})
             agent.close_round(missed, {who: self._ray.get(ref) for who, ref in answers.items()})
-        storage.write(self._paths[name], _KIND, *agent.state())
+        storage.replace_file(self._paths[name], dump_agent(agent))
 
     def _await_start(self, names: list[Name]) -> None:
         refs = [self._actors[name].pid.remote() for name in names]
@@ -356,7 +349,7 @@ class RayEngine(Parameters):
             raise RuntimeError("the Ray of this engine was shut down, and its agents are gone")
 
     def _check_living(self) -> None:
-        if self._actors and all(name in self.dead for name in self._actors):
+        if self._actors and not self._living():
             raise RuntimeError(
                 f"no agent lives: all were declared dead, none answered within {self.timeout} s. "
                 "Allow more time (timeout), or on_timeout='restart'"
@@ -372,8 +365,8 @@ class RayEngine(Parameters):
                 "more time (timeout), more restarts, or on_timeout='dead' to go on without it"
             )
 
-    def _lives(self, name: Name) -> bool:
-        return name not in self.dead
+    def _living(self) -> list[Name]:
+        return [name for name in self._actors if name not in self.dead]
 
     # ---- actors -----------------------------------------------------------------------
 
@@ -385,7 +378,7 @@ class RayEngine(Parameters):
             "max_restarts": -1,
             "max_task_retries": -1,  # calls can be repeated: see Notes
         }
-        host = self._ray.remote(_Host).options(**options)
+        host = self._ray.remote(Host).options(**options)
         return host.remote(str(self._paths[name]), self.checkpoint_every, _blas_threads())
 
 
@@ -419,6 +412,14 @@ def _mark(folder: Path) -> None:
         ) from None
 
 
+class _Call(NamedTuple):
+    """A method of :class:`Host` and its arguments beside turn and round."""
+
+    method: str
+    arguments: tuple[Any, ...] = ()
+    values: int = 0  # that it returns beside its result, and that stay in Ray's object store
+
+
 class _Round(NamedTuple):
     """What a round needs, as references into Ray's object store."""
 
@@ -426,137 +427,8 @@ class _Round(NamedTuple):
     answers: dict[Name, dict[Name, Any]]  # asker -> neighbour -> its answer
 
 
-class _Behind(NamedTuple):
-    """Instead of a result: the agent was restarted from the checkpoint of an earlier round."""
-
-    round: int
-
-
-class _Refused(NamedTuple):
-    """Instead of a result, which Ray would report as an unhandled error to be seen by nobody."""
-
-    error: Exception
-
-
-class _Host:
-    """The actor: one agent, and its checkpoint.
-
-    Calls name their turn, an attempt at a round. A later turn tells that the rounds before its
-    own are settled, and that an earlier turn's attempt at its own round was given up.
-    """
-
-    def __init__(self, path: str, checkpoint_every: int, threads: int) -> None:
-        threadpool_limits(threads, "blas")
-        self._path, self._every = path, checkpoint_every
-        self._agent = _read(path)
-        self._turn = -1
-        self._opened = -1
-        self._before: tuple[int, bytes] | None = None  # a round, and the agent when it began
-        _compile(self._agent)  # a part of starting, so that no step waits for it
-
-    def pid(self) -> int:
-        return os.getpid()
-
-    def open(self, turn: int, round: int, batch: tuple[Any, Any]) -> tuple[Any, Message | None]:
-        """Whether it did, and the request to the neighbours."""
-        if not self._is_ready(turn, round):
-            return _Behind(self._agent.round), None
-        try:
-            request = self._agent.open_round(round, *batch)
-            self._opened = round
-            return True, request
-        except Exception as error:
-            return _Refused(error), None
-
-    def answer(self, turn: int, round: int, batch: Any, *requests: Message) -> tuple[Any, ...]:
-        """Whether it did, and the answers in the order of the requests."""
-        nothing = [None] * len(requests)
-        if not self._is_ready(turn, round):
-            return _Behind(self._agent.round), *nothing
-        try:
-            self._take(round, batch)
-            return True, *[self._agent.answer(request) for request in requests]
-        except Exception as error:
-            return _Refused(error), *nothing
-
-    def close(self, turn: int, round: int, batch: Any, names: list[Name], *answers: Message) -> Any:
-        """The record of the round."""
-        if not self._is_ready(turn, round):
-            return _Behind(self._agent.round)
-        try:
-            self._take(round, batch)
-            return self._agent.close_round(round, dict(zip(names, answers, strict=True)))
-        except Exception as error:
-            return _Refused(error)
-
-    def state(self, turn: int, round: int) -> Any:
-        """All of the agent after the rounds before this one, as in a file."""
-        if not self._is_ready(turn, round):
-            return _Behind(self._agent.round)
-        return storage.dumps(_KIND, *self._agent.state())
-
-    def predict(self, turn: int, round: int, X: Any) -> Any:
-        """(n, outputs): what the agent says after the rounds before this one."""
-        if not self._is_ready(turn, round):
-            return _Behind(self._agent.round)
-        try:
-            return self._agent.predict(X)
-        except Exception as error:
-            return _Refused(error)
-
-    def _is_ready(self, turn: int, round: int) -> bool:
-        """Whether this round can be worked on, all before it being closed, none after it."""
-        if turn < self._turn:
-            return False  # a call of a given up attempt that Ray repeats: nobody hears it
-        agent, before = self._agent, self._before
-        if turn > self._turn:
-            left_over = agent.round > round or self._opened == round
-            if left_over and before is not None and before[0] == round:
-                self._agent = agent = _restore(before[1])
-            self._turn, self._opened = turn, -1
-        if agent.round == round and (before is None or before[0] != round):
-            self._before = round, storage.dumps(_KIND, *agent.state())
-            if round % self._every == 0:
-                storage.replace_file(self._path, self._before[1])
-        return agent.round >= round
-
-    def _take(self, round: int, batch: Any) -> None:
-        """Open the round if this process has not: it may have been restarted in between."""
-        if batch is not None and self._opened != round and self._agent.round == round:
-            self._agent.open_round(round, *batch)
-            self._opened = round
-
-
 def _blas_threads() -> int:
     """Of this process. The bits of a product depend on how many threads share it."""
     found = [library["num_threads"] for library in threadpool_info()
              if library["user_api"] == "blas"]  # fmt: skip
     return max(found, default=1)
-
-
-def _read(path: str | os.PathLike[str]) -> Agent:
-    return _agent_of(storage.read(path), os.fspath(path))
-
-
-def _restore(data: bytes) -> Agent:
-    return _agent_of(storage.loads(data), "the message")
-
-
-def _agent_of(document: storage.Document, where: str) -> Agent:
-    if document.kind != _KIND:
-        raise storage.ModelFileError(f"{where} holds a {document.kind}, not an agent")
-    try:
-        return Agent.restore(document.header, document.arrays)
-    except Exception as error:  # whatever nonsense with a right checksum leads to
-        raise storage.ModelFileError(f"{where} is not a valid agent: {error}") from error
-
-
-def _compile(agent: Agent) -> None:
-    """Have the machine code in the cache on disk before many processes want it at once."""
-    twin = Agent.restore(*agent.state())
-    classes = getattr(twin.model, "classes_", None)
-    y = np.zeros(1) if classes is None else classes[:1]
-    request = twin.open_round(twin.round, np.zeros((1, twin.model.n_features_in_)), y)
-    for neighbour in twin.neighbours[:1]:
-        twin.answer(replace(request, sender=neighbour))
-    twin.close_round(twin.round, {})

@@ -93,17 +93,16 @@ def fit_sharded(
     _check(model, engine, merge_every)
     check_max_points(max_points)
     labels = is_classifier(model)
-    sources = [
-        make_shard(shard, target, place, labels) for place, shard in enumerate(_checked(shards))
-    ]
-    settings = _Merge(max_points, error)
+    sources = [make_shard(shard, target, place, labels) for place, shard in enumerate(shards)]
+    if not sources:
+        raise ValueError("fit_sharded needs at least one shard")
     with start_runner(engine, len(sources), workers, address) as runner:
         result: Any = None
         counts = dict.fromkeys(COUNTED, 0)
         beginning = clone(model)
         share_names(runner, sources)
         while learned := _learn_all(runner, beginning, sources, merge_every, classes):
-            result = runner.fetch(_merge_all(runner, learned, settings))
+            result = runner.fetch(_merge_all(runner, learned, max_points, error))
             status = result._state.status[0]
             for name in COUNTED:  # of this round alone: the next one begins at zero again
                 counts[name] += status[name].item()
@@ -114,13 +113,6 @@ def fit_sharded(
     for name, value in counts.items():
         result._state.status[0][name] = value
     return result
-
-
-def _checked(shards: Sequence[Any]) -> list[Any]:
-    shards = list(shards)
-    if not shards:
-        raise ValueError("fit_sharded needs at least one shard")
-    return shards
 
 
 def _check(model: Any, engine: str, merge_every: Any) -> None:
@@ -170,21 +162,13 @@ def _learn(part: _Part, portion: Samples | FileRows, shard: int, classes: Any) -
     return _Part(model, learned, portion.place)
 
 
-def _tell(part: _Part) -> tuple[int, Any]:
+def _progress(part: _Part) -> tuple[int, Any]:
     return part.learned, part.place
 
 
-def _merge_parts(settings: _Merge, *parts: Any) -> Any:
-    return merge(
-        [part.model if isinstance(part, _Part) else part for part in parts],
-        error=settings.error,
-        max_points=settings.max_points,
-    )
-
-
-class _Merge(NamedTuple):
-    max_points: int | None
-    error: float | None  # of one merge
+def _merge_parts(max_points: int | None, error: float | None, *parts: Any) -> Any:
+    models = [part.model if isinstance(part, _Part) else part for part in parts]
+    return merge(models, error=error, max_points=max_points)
 
 
 # ---- one round -----------------------------------------------------------------------------
@@ -213,24 +197,26 @@ def _learn_all(
         for shard in [shard for shard in ended if runner.is_ready(handles[shard])]:
             runner.wait(handles[shard])  # an error ends the reading of the others
             ended.remove(shard)
-    told = {shard: runner.submit(_tell, handle) for shard, handle in handles.items()}
+    progress = {shard: runner.submit(_progress, handle) for shard, handle in handles.items()}
     found = []
     for shard, handle in handles.items():
-        learned, sources[shard].place = runner.fetch(told[shard])
+        learned, sources[shard].place = runner.fetch(progress[shard])
         if learned:
             found.append(handle)
     return found
 
 
-def _merge_all(runner: Runner, parts: list[Any], settings: _Merge) -> Any:
+def _merge_all(
+    runner: Runner, parts: list[Any], max_points: int | None, error: float | None
+) -> Any:
     """Neighbours in pairs, the pairs in pairs, ...: the same tree whoever is ready first."""
     levels = max(1, (len(parts) - 1).bit_length())
-    if settings.error is not None:
+    if error is not None:
         # A mean of functions is no further off than the worst of them: errors add up by level.
-        settings = settings._replace(error=settings.error / levels)
+        error = error / levels
     for _ in range(levels):
         parts = [
-            runner.submit(_merge_parts, settings, *parts[first : first + 2])
+            runner.submit(_merge_parts, max_points, error, *parts[first : first + 2])
             if first + 1 < len(parts) or len(parts) == 1
             else parts[first]
             for first in range(0, len(parts), 2)

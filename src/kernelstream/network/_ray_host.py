@@ -1,0 +1,139 @@
+"""The Ray actor that holds one agent, and its checkpoint."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from kernelstream import storage
+from kernelstream.network._agent import Agent
+from kernelstream.network._messages import Message, Name, RoundRecord
+
+#: What marks the files of agents.
+_KIND = "Agent"
+
+
+class Behind(NamedTuple):
+    """Instead of a result: the agent was restarted from the checkpoint of an earlier round."""
+
+    round: int
+
+
+class Refused(NamedTuple):
+    """Instead of a result, which Ray would report as an unhandled error to be seen by nobody."""
+
+    error: Exception
+
+
+class Host:
+    """One agent, and its checkpoint.
+
+    Calls name their turn, an attempt at a round. A later turn tells that the rounds before its
+    own are settled, and that an earlier turn's attempt at its own round was given up.
+    """
+
+    def __init__(self, path: str, checkpoint_every: int, threads: int) -> None:
+        threadpool_limits(threads, "blas")
+        self._path, self._every = path, checkpoint_every
+        self._agent = read_agent(path)
+        self._written = self._agent.round  # the round that the checkpoint is from
+        self._turn = -1
+        compile_steps(self._agent)  # a part of starting, so that no step waits for it
+
+    def pid(self) -> int:
+        return os.getpid()
+
+    def open(self, turn: int, round: int, batch: tuple[Any, Any]) -> Any:
+        """Whether it did, and the request to the neighbours."""
+        return self._do(turn, round, lambda: (True, self._agent.open_round(round, *batch)), 1)
+
+    def answer(self, turn: int, round: int, batch: Any, *requests: Message) -> Any:
+        """Whether it did, and the answers in the order of the requests."""
+
+        def answers() -> tuple[Any, ...]:
+            self._open_again(round, batch)
+            return True, *[self._agent.answer(request) for request in requests]
+
+        return self._do(turn, round, answers, len(requests))
+
+    def close(self, turn: int, round: int, batch: Any, names: list[Name], *answers: Message) -> Any:
+        """The record of the round."""
+
+        def record() -> RoundRecord:
+            self._open_again(round, batch)
+            return self._agent.close_round(round, dict(zip(names, answers, strict=True)))
+
+        return self._do(turn, round, record)
+
+    def state(self, turn: int, round: int) -> Any:
+        """All of the agent after the rounds before this one, as in a file."""
+        return self._do(turn, round, lambda: dump_agent(self._agent))
+
+    def predict(self, turn: int, round: int, X: Any) -> Any:
+        """(n, outputs): the agent's values after the rounds before this one."""
+        return self._do(turn, round, lambda: self._agent.predict(X))
+
+    def _do(self, turn: int, round: int, work: Callable[[], Any], values: int = 0) -> Any:
+        """What the work returns: its result and, where Ray expects them, so many values."""
+        try:
+            if self._is_ready(turn, round):
+                return work()
+            failed: Behind | Refused = Behind(self._agent.round)
+        except Exception as error:
+            failed = Refused(error)
+        return (failed, *[None] * values) if values else failed
+
+    def _is_ready(self, turn: int, round: int) -> bool:
+        """Whether this round can be worked on, all before it being closed, none after it."""
+        if turn < self._turn:
+            return False  # a call of a given up attempt that Ray repeats: nobody hears it
+        if turn > self._turn:
+            self._agent.abandon_round(round)
+            self._turn = turn
+        if self._agent.round == round != self._written and round % self._every == 0:
+            storage.replace_file(self._path, dump_agent(self._agent))
+            self._written = round
+        return self._agent.round >= round
+
+    def _open_again(self, round: int, batch: Any) -> None:
+        """Open the round if this process has not: it may have been restarted in between."""
+        if batch is not None and not self._agent.is_open and self._agent.round == round:
+            self._agent.open_round(round, *batch)
+
+
+def dump_agent(agent: Agent) -> bytes:
+    """An agent as a file."""
+    return storage.dumps(_KIND, *agent.state())
+
+
+def load_agent(data: bytes) -> Agent:
+    """The agent that :func:`dump_agent` was given."""
+    return _restored(storage.loads(data), "the message")
+
+
+def read_agent(path: str | os.PathLike[str]) -> Agent:
+    """The agent in a file."""
+    return _restored(storage.read(path), os.fspath(path))
+
+
+def _restored(document: storage.Document, where: str) -> Agent:
+    if document.kind != _KIND:
+        raise storage.ModelFileError(f"{where} holds a {document.kind}, not an agent")
+    with storage.believing(where, document):
+        return Agent.restore(document.header, document.arrays)
+
+
+def compile_steps(agent: Agent) -> None:
+    """Have the machine code in the cache on disk before many processes want it at once."""
+    twin = Agent.restore(*agent.state())
+    classes = getattr(twin.model, "classes_", None)
+    y = np.zeros(1) if classes is None else classes[:1]
+    request = twin.open_round(twin.round, np.zeros((1, twin.model.n_features_in_)), y)
+    for neighbour in twin.neighbours[:1]:
+        twin.answer(replace(request, sender=neighbour))
+    twin.close_round(twin.round, {})
