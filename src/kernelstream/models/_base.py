@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import itertools
 import secrets
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import field
@@ -19,7 +18,6 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 
 from kernelstream.core import ahead
@@ -29,19 +27,16 @@ from kernelstream.core.passes import DIVERGED, DONE, FULL, LATE, ROOMY, UNUSABLE
 from kernelstream.core.state import (
     SMALLEST_CAPACITY,
     State,
-    allocate,
-    largest_capacity,
-    resize,
     spread,
-    state_bytes,
 )
 from kernelstream.core.threads import one_thread
 from kernelstream.errors import DivergenceError
-from kernelstream.expansion import KernelExpansion, expand
 from kernelstream.kernels import Kernel
 from kernelstream.models import _parameters as p
 from kernelstream.models import _validation as check
 from kernelstream.models._files import SavedModel
+from kernelstream.models._learned import LearnedFunction
+from kernelstream.models._memory import BoundedMemory
 from kernelstream.models._words import InWords
 from kernelstream.parameters import Parameters
 from kernelstream.rows import (
@@ -59,7 +54,9 @@ _FIT_BLOCK = 4096
 _NONE = np.empty((0, 1))
 
 
-class KernelEstimator(Parameters, InWords, SavedModel, BaseEstimator):  # type: ignore[misc]
+class KernelEstimator(
+    Parameters, LearnedFunction, BoundedMemory, InWords, SavedModel, BaseEstimator
+):  # type: ignore[misc]
     """Base of all estimators that learn a kernel expansion from a stream."""
 
     random_state: p.Seed = None
@@ -74,7 +71,6 @@ class KernelEstimator(Parameters, InWords, SavedModel, BaseEstimator):  # type: 
     _factored: ClassVar[bool] = True  # whether the state needs a factor of its Gram matrix
     _decides_once: ClassVar[bool] = False  # whether the first epoch alone decides a parameter
     _multiplies: ClassVar[bool] = False  # whether steps of one sample have products for BLAS
-    slack: ClassVar[int] = 0  # points beyond the cap that may wait to be projected together
     _waits: ClassVar[bool] = True  # whether samples may wait to be learned from together
     _state: State = field(init=False)  # absent until something was learned
     # See _run; what learn_one calls, see _prepare_call.
@@ -97,14 +93,6 @@ class KernelEstimator(Parameters, InWords, SavedModel, BaseEstimator):  # type: 
     def _make_kernel(self, rows: Rows) -> Kernel:
         """The kernel, where it takes its numbers from the first samples."""
         raise NotImplementedError
-
-    def _drop_points(self, most: int) -> None:
-        """Keep at most this many points: a cap was lowered."""
-        raise NotImplementedError
-
-    def _points_needed(self, samples: int) -> int:
-        """Points that a step may add where this many samples are left."""
-        return min(self.batch_size, samples)
 
     def _watch(self) -> None:
         """What the compiled pass asks for with ``PROBE``."""
@@ -206,39 +194,6 @@ class KernelEstimator(Parameters, InWords, SavedModel, BaseEstimator):  # type: 
         self._state = self._allocate(features, capacity, seed)
         self._pending = None
         self._forget_plan()
-
-    def _allocate(self, features: int, capacity: int, seed: int) -> Any:
-        """A state that has learned nothing."""
-        return allocate(features, self._columns, capacity, seed, self._factored)
-
-    def _resize(self, capacity: int) -> None:
-        self._state = resize(self._state, capacity)
-
-    def _capacity_limit(self, features: int, outputs: int | None = None) -> int:
-        """Points that may ever be held, those of an unfinished step included."""
-        batch = self.batch_size
-        outputs = self._outputs if outputs is None else outputs
-        columns = outputs * self._parts
-        beyond = batch + self.slack  # points that may be held beyond the cap
-        limit = np.iinfo(np.int32).max if self.max_points is None else self.max_points + beyond
-        if self.max_bytes is not None:
-            waiting = self._held_back(features, columns)
-            most = min(self.max_bytes, sys.maxsize)  # beyond, a float says too little
-            fits = largest_capacity(most - waiting, features, columns, self._factored)
-            if fits < beyond + 1:
-                least = state_bytes(beyond + 1, features, columns, self._factored) + waiting
-                together = f" and batches of {batch}" if batch > 1 else ""
-                together += f" and a slack of {self.slack}" if self.slack else ""
-                raise ValueError(
-                    f"max_bytes={self.max_bytes} does not hold a single point: for {features} "
-                    f"features, {outputs} outputs{together} it must be {least} at least"
-                )
-            limit = min(limit, fits)
-        return int(limit)
-
-    def _held_back(self, features: int, columns: int) -> int:
-        """Bytes that samples may need beside a state with so many columns of weights."""
-        return (self.batch_size - 1) * sample_bytes(features) + 8
 
     def _note_new_outputs(self, halved: bool) -> None:
         """The weights were laid out anew for another class, two from ``halved`` weights."""
@@ -389,110 +344,10 @@ class KernelEstimator(Parameters, InWords, SavedModel, BaseEstimator):  # type: 
         self._shrink(limit)
         return limit, self._settings(self._outputs, self._most(limit)), self._pass()
 
-    def _most(self, limit: int) -> int:
-        """The cap on points, where so many may be held in a step."""
-        return limit - self.batch_size - self.slack
-
-    def _catch_up(self, limit: int) -> None:
-        """Project the points beyond the cap that were put off."""
-
-    def _shrink(self, limit: int) -> None:
-        """Give up what a cap no longer allows: it was lowered, or new outputs need room."""
-        most = self._most(limit)
-        if self._state.order > most + self.slack:
-            self._catch_up(limit)
-            with one_thread():
-                self._drop_points(most)
-        if self._state.capacity > limit:
-            self._resize(limit)
-
-    # ---- what was learned -------------------------------------------------------------
-
-    def _fitted(self) -> State:
-        if not hasattr(self, "_state"):
-            ways = "'fit' or 'partial_fit'" if hasattr(self, "fit") else "'partial_fit'"
-            raise NotFittedError(
-                f"This {type(self).__name__} instance is not fitted yet. Call {ways} with some "
-                "samples before using this method."
-            )
-        return self._state
-
-    @property
-    def _live_weights(self) -> NDArray[np.float64]:
-        """(M, outputs): the averaged weights where there are any, else the current ones."""
-        state, outputs = self._fitted(), self._outputs
-        weights = state.weights[:, : state.order].T
-        if weights.shape[1] > outputs:
-            return weights[:, outputs:].copy()
-        return weights * state.status[0]["scale"]
-
-    @property
-    def dictionary_(self) -> NDArray[np.float64]:
-        """(M, p): the stored points."""
-        state = self._fitted()
-        return state.points[:, : state.order].T.copy()
-
-    @property
-    def dual_coef_(self) -> NDArray[np.float64]:
-        """(outputs, M): the weights of the stored points."""
-        return self._live_weights.T.copy()
-
-    @property
-    def model_order_(self) -> int:
-        """Number of stored points, M."""
-        return self._fitted().order
-
-    @property
-    def n_seen_(self) -> int:
-        """Samples consumed, without those that wait."""
-        return int(self._fitted().status[0]["seen"])
-
     @property
     def n_waiting_(self) -> int:
         """Samples that nothing was learned from yet, in an unfinished batch; ``flush()`` does."""
         return 0 if self._pending is None else len(self._pending[1])
-
-    @property
-    def nbytes_(self) -> int:
-        """Bytes held by the model, spare capacity and unfinished batch included."""
-        waiting = 0
-        if self._pending is not None:
-            rows, targets, weights = self._pending
-            arrays = [part for part in rows if isinstance(part, np.ndarray)]
-            waiting = sum(array.nbytes for array in [*arrays, targets, weights])
-        return self._fitted().nbytes + waiting
-
-    @property
-    def error_spent_(self) -> float:
-        """Sum over all steps of the Hilbert norm error made by compression."""
-        return float(self._fitted().status[0]["error_spent"])
-
-    @property
-    def n_forced_(self) -> int:
-        """How often ``max_points`` or ``max_bytes`` left no choice."""
-        return int(self._fitted().status[0]["forced"])
-
-    @property
-    def expansion_(self) -> KernelExpansion:
-        """The learned function as a value."""
-        weights = self._live_weights
-        if self._outputs == 1:
-            weights = weights[:, 0]
-        return KernelExpansion(self.kernel_, self.dictionary_, weights)
-
-    def _evaluate(self, X: Any) -> NDArray[np.float64]:
-        """(n, outputs): the function's values."""
-        self._fitted()
-        rows = check.check_rows(self, X)
-        check.check_kernel_range(self.kernel_, rows)
-        return self._values(rows)
-
-    def _values(self, rows: Rows) -> NDArray[np.float64]:
-        state = self._state
-        return expand(
-            self.kernel_, rows, state.points, state.square_norms, state.absolute_norms,
-            state.order, self._live_weights,
-        )  # fmt: skip
 
     # ---- one sample at a time, lean ---------------------------------------------------
 
@@ -536,11 +391,6 @@ class KernelEstimator(Parameters, InWords, SavedModel, BaseEstimator):  # type: 
             settings, *self.kernel_.program, *dense_rows(row), targets, weights, _NONE, 0, _NONE,
         )  # fmt: skip
         self._call = self._pass() if self._lean else None, rest, (targets, weights, row)
-
-
-def sample_bytes(features: int) -> int:
-    """Of one that is kept with its target and its weight: dense, or sparse without zeros."""
-    return 12 * features + 24
 
 
 @contextmanager

@@ -33,7 +33,7 @@ class RemovingEstimator(KernelEstimator):
     max_bytes: p.MaxBytes = None
 
     loss: ClassVar[Any] = "perceptron"
-    batch_size: ClassVar[int] = 1
+    batch_size: ClassVar[int] = 1  # type: ignore[misc]
     average: ClassVar[bool] = False
     _reduce: ClassVar[int]  # see core/reduce
     _leaves: ClassVar[str]  # which point leaves, in words

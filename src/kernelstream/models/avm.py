@@ -27,8 +27,9 @@ from kernelstream.errors import CapWarning, callers_level
 from kernelstream.kernels import Kernel, first_gamma, make_kernel
 from kernelstream.losses import make_loss
 from kernelstream.models import _parameters as p
-from kernelstream.models._base import KernelEstimator, as_before_on_error, sample_bytes
+from kernelstream.models._base import KernelEstimator, as_before_on_error
 from kernelstream.models._classifier import KernelClassifier
+from kernelstream.models._memory import sample_bytes
 from kernelstream.models._regressor import KernelRegressor
 from kernelstream.models._words import CAP_COSTS, cap_note, count_of
 from kernelstream.parameters import Number
