@@ -50,7 +50,6 @@ from kernelstream.features import (
 from kernelstream.kernels import Gaussian, Polynomial
 from kernelstream.network import ConsensusNetwork, ProximityNetwork
 from kernelstream.network._agent import Agent
-from kernelstream.network._ray_host import read_agent
 from kernelstream.streams.batch import Batch, Text
 
 #: Rows of the streams that all files are made of.
@@ -205,7 +204,7 @@ def look_at_model(name: str, path: Path, sealed: bool, right: Any) -> Outcome:
             if refused:
                 return refused
         else:
-            model = read_agent(path) if name == AGENT else kernelstream.load(path)
+            model = kernelstream.load(path)
     except ModelFileError as error:
         named = str(path) in str(error)
         return Outcome("refused") if named else Outcome("error", f"names no file: {error}")
@@ -227,7 +226,7 @@ def what_is_right(name: str, path: Path) -> Any:
         if refused:
             raise RuntimeError(refused)
     else:
-        model = read_agent(path) if name == AGENT else kernelstream.load(path)
+        model = kernelstream.load(path)
     right = fingerprint(model), say(model)
     if problem := inconsistency(model, right[1], path.with_name("again.ks")):
         raise RuntimeError(f"{name}: {problem}")

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import kernelstream
 from kernelstream import DivergenceError, ModelFileError, storage
 from kernelstream.network import Agent, Coupling, LocalEngine
-from kernelstream.network._ray_host import read_agent
 
 SETTINGS = {"loss": "log_loss", "gamma": 0.8, "eta0": 1.0, "epsilon": 0.05, "random_state": 0}
 
@@ -182,11 +182,11 @@ def test_a_state_of_parts_that_do_not_fit():
 def test_a_file_of_parts_that_do_not_fit_is_refused_by_name(tmp_path):
     header, arrays = after(2)["a"].state()
     storage.write(tmp_path / "agent", "Agent", header, arrays)
-    assert read_agent(tmp_path / "agent").fingerprint() == after(2)["a"].fingerprint()
+    assert kernelstream.load(tmp_path / "agent").fingerprint() == after(2)["a"].fingerprint()
     for spoiled in ({**header, "round": []}, {**header, "coupling": {}}, {"name": "a"}):
         storage.write(tmp_path / "agent", "Agent", spoiled, arrays)
         with pytest.raises(ModelFileError, match="agent is not a valid Agent"):
-            read_agent(tmp_path / "agent")
+            kernelstream.load(tmp_path / "agent")
 
 
 def test_bad_samples_change_nothing_and_name_the_agent():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Self
@@ -18,7 +17,7 @@ from kernelstream.expansion import expand
 from kernelstream.losses import make_loss
 from kernelstream.models import POLKClassifier, POLKRegressor
 from kernelstream.models import _validation as check
-from kernelstream.models._files import embed, rebuild
+from kernelstream.models._files import Saved, embed, rebuild
 from kernelstream.network._coupling import Coupling
 from kernelstream.network._messages import (
     Lesson,
@@ -58,12 +57,13 @@ def agent_model(name: Name, settings: Mapping[str, Any]) -> Any:
     return model
 
 
-class Agent:
+class Agent(Saved):
     """A node of the network: its model, its neighbours, and what one round does to it.
 
     Deterministic and picklable. In round r, which all agents go through together, every agent
     with new samples opens the round, its neighbours answer, and then all agents close it, those
-    without samples too. All answers come from the functions at the start of the round.
+    without samples too. All answers come from the functions at the start of the round. A file of
+    an agent, written between rounds, is one like any model's.
 
     Parameters
     ----------
@@ -396,6 +396,8 @@ class Agent:
         agent._prepare()
         return agent
 
-    def fingerprint(self) -> str:
-        """SHA-256 of :meth:`state`."""
-        return hashlib.sha256(storage.dumps("Agent", *self.state())).hexdigest()
+    _document = state
+
+    @classmethod
+    def _from_document(cls, document: storage.Document) -> Self:
+        return cls.restore(document.header, document.arrays)

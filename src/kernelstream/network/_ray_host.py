@@ -14,9 +14,6 @@ from kernelstream import storage
 from kernelstream.network._agent import Agent
 from kernelstream.network._messages import Message, Name, RoundRecord
 
-#: What marks the files of agents.
-_KIND = "Agent"
-
 
 class Behind(NamedTuple):
     """Instead of a result: the agent was restarted from the checkpoint of an earlier round."""
@@ -40,7 +37,7 @@ class Host:
     def __init__(self, path: str, checkpoint_every: int, threads: int) -> None:
         threadpool_limits(threads, "blas")
         self._path, self._every = path, checkpoint_every
-        self._agent = read_agent(path)
+        self._agent = Agent.load(path)
         self._written = self._agent.round  # the round that the checkpoint is from
         self._turn = -1
         compile_steps(self._agent)  # a part of starting, so that no step waits for it
@@ -96,7 +93,7 @@ class Host:
             self._agent.abandon_round(round)
             self._turn = turn
         if self._agent.round == round != self._written and round % self._every == 0:
-            storage.replace_file(self._path, dump_agent(self._agent))
+            self._agent.save(self._path)
             self._written = round
         return self._agent.round >= round
 
@@ -107,25 +104,13 @@ class Host:
 
 
 def dump_agent(agent: Agent) -> bytes:
-    """An agent as a file."""
-    return storage.dumps(_KIND, *agent.state())
+    """An agent as the bytes of its file."""
+    return storage.dumps("Agent", *agent.state())
 
 
 def load_agent(data: bytes) -> Agent:
     """The agent that :func:`dump_agent` was given."""
-    return _restored(storage.loads(data), "the message")
-
-
-def read_agent(path: str | os.PathLike[str]) -> Agent:
-    """The agent in a file."""
-    return _restored(storage.read(path), os.fspath(path))
-
-
-def _restored(document: storage.Document, where: str) -> Agent:
-    if document.kind != _KIND:
-        raise storage.ModelFileError(f"{where} holds a {document.kind}, not an agent")
-    with storage.believing(where, document):
-        return Agent.restore(document.header, document.arrays)
+    return Agent._from_document(storage.loads(data))
 
 
 def compile_steps(agent: Agent) -> None:

@@ -18,18 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
-from kernelstream import storage
 from kernelstream.network._agent import Agent
 from kernelstream.network._messages import Name, RoundRecord
-from kernelstream.network._ray_host import (
-    Behind,
-    Host,
-    Refused,
-    compile_steps,
-    dump_agent,
-    load_agent,
-    read_agent,
-)
+from kernelstream.network._ray_host import Behind, Host, Refused, compile_steps, load_agent
 from kernelstream.network._ray_session import current_session, ray_session
 from kernelstream.parameters import Instance, Number, Parameters, Whole
 
@@ -177,7 +168,7 @@ class RayEngine(Parameters):
         self._check_session()
         states = self._call({name: _Call("state") for name in self._living()}, self._next)
         return {
-            name: load_agent(states[name][0]) if name in states else read_agent(self._paths[name])
+            name: load_agent(states[name][0]) if name in states else Agent.load(self._paths[name])
             for name in self._actors
         }
 
@@ -188,7 +179,7 @@ class RayEngine(Parameters):
             values = self._call({name: _Call("predict", (X,))}, self._next)
             if name in values:
                 return np.array(values[name][0])
-        return read_agent(self._paths[name]).predict(X)
+        return Agent.load(self._paths[name]).predict(X)
 
     def close(self) -> None:
         """Let go of the agents; a Ray that was started here goes with the last engine."""
@@ -216,7 +207,7 @@ class RayEngine(Parameters):
             for place, (name, agent) in enumerate(agents.items()):
                 self._neighbours[name] = list(agent.neighbours)
                 self._paths[name] = folder / f"agent-{place}.ks"
-                storage.replace_file(self._paths[name], dump_agent(agent))
+                agent.save(self._paths[name])
             for agent in list(agents.values())[:1]:
                 compile_steps(agent)
             for name in agents:
@@ -322,14 +313,14 @@ class RayEngine(Parameters):
         """End an agent for good, and write what it was when the round began."""
         self.dead[name] = round
         self._ray.kill(self._actors[name], no_restart=True)
-        agent = read_agent(self._paths[name])
+        agent = Agent.load(self._paths[name])
         for missed in range(agent.round, round):
             then = self._log[missed]
             if name in then.batches:
                 agent.open_round(missed, *self._ray.get(then.batches[name]))
             answers = then.answers.get(name, {})
             agent.close_round(missed, {who: self._ray.get(ref) for who, ref in answers.items()})
-        storage.replace_file(self._paths[name], dump_agent(agent))
+        agent.save(self._paths[name])
 
     def _await_start(self, names: list[Name]) -> None:
         refs = [self._actors[name].pid.remote() for name in names]
