@@ -116,9 +116,10 @@ def take_in_block(state, program, block, values, norms, new, q, outputs):
             transposed[f, r] = block[r, f]
     gram = np.empty((fresh, fresh))
     unused = np.empty((fresh, 2))
+    zero, count = np.int64(0), np.int64(fresh)  # literals would be compiled for separately
     kernel_rows(
-        program, rows, 0, fresh, transposed, norms[:fresh, 0].copy(), norms[:fresh, 1].copy(),
-        fresh, gram, unused,
+        program, rows, zero, count, transposed, norms[:fresh, 0].copy(), norms[:fresh, 1].copy(),
+        count, gram, unused,
     )  # fmt: skip
     for r in range(fresh):
         gram[r, r] = self_values[r]

@@ -178,13 +178,14 @@ def catch_up(state, program, outputs, most, projection):
     transposed = state.points[:, n : n + q].copy()
     rows = Rows(block, np.empty(0), np.empty(0, np.int32), np.empty(0, np.int64), False)
     values, norms = np.empty((q, n)), np.empty((q, 2))
+    zero = np.int64(0)  # a literal would be compiled for separately
     kernel_rows(
-        program, rows, 0, q, state.points, state.square_norms, state.absolute_norms, n, values,
+        program, rows, zero, q, state.points, state.square_norms, state.absolute_norms, n, values,
         norms,
     )  # fmt: skip
     gram = np.empty((q, q))
     kernel_rows(
-        program, rows, 0, q, transposed, norms[:, 0].copy(), norms[:, 1].copy(), q, gram,
+        program, rows, zero, q, transposed, norms[:, 0].copy(), norms[:, 1].copy(), q, gram,
         np.empty((q, 2)),
     )  # fmt: skip
     for r in range(q):
