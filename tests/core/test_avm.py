@@ -50,7 +50,7 @@ def settings(
         loss=LOSSES[loss],
         loss_number=float(LOSS_NUMBERS.get(loss, 0.0)),
         regularisation=float(regularisation),
-        shape=SHAPES[shape],
+        cell_shape=SHAPES[shape],
         delta=float(delta),
         exact=float(beta),
         exact_decay=float(rho),

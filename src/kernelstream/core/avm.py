@@ -101,7 +101,7 @@ def _choose(state, rule, rows, i, square, absolute, work):
         if n < rule.most:
             return add_point(state, rows, i, square, absolute), True
         status.forced += 1
-    j = find_cell(rule.shape, rule.delta, rows, i, state.points, work, status.cells)
+    j = find_cell(rule.cell_shape, rule.delta, rows, i, state.points, work, status.cells)
     if j >= 0:
         return j, work[SQUARES, j] == 0.0
     if status.cells < n:

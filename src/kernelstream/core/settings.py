@@ -46,7 +46,7 @@ SETTINGS = np.dtype(
             ("level", "f8"),  # of CVaR
             ("cut", "f8"),  # deviations from the tracker are cut at +- this
             # Cells: AVM.
-            ("shape", "i8"),
+            ("cell_shape", "i8"),
             ("delta", "f8"),  # their diameter
             ("exact", "f8"),  # P(Z_t = 1) = max(0, 1 - exact / t^exact_decay): beta and rho
             ("exact_decay", "f8"),

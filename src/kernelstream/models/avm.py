@@ -188,7 +188,7 @@ class _AVM(KernelEstimator):
         unbounded = loss.name in ("squared_error", "squared_hinge")
         return make_settings(
             outputs=outputs, loss=loss.code, loss_number=loss.number or 0.0,
-            regularisation=self.alpha, most=most, shape=SHAPES[shape], delta=self.delta_,
+            regularisation=self.alpha, most=most, cell_shape=SHAPES[shape], delta=self.delta_,
             exact=self.beta, exact_decay=self.rho, suffix=self._suffix,
             memory=COMPARED if self.average == "auto" else 0.0,
             ball=unbounded and self.alpha <= 1.0,
