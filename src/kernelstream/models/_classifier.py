@@ -102,7 +102,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         """:meth:`predict_then_learn` with the values of :meth:`decision_function` for labels.
 
         They are laid out for ``classes_`` as it is after the call: (n,) for two classes, else
-        (n, C). A class that was not known when a sample was foretold has -inf there, so that
+        (n, C). A class that was not known when a sample was predicted has -inf there, so that
         labels and probabilities still follow; where only one was known, two classes have
         -inf or inf for it.
         """
@@ -129,7 +129,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
             said.append((known, self._predict_then_learn(*samples)[met:]))
             met = 0
 
-        def meet(sample: Rows) -> None:  # learned next, but foretold without its class
+        def meet(sample: Rows) -> None:  # learned next, but predicted without its class
             nonlocal met
             said.append((self.classes_, self._values(sample)))
             met = 1
