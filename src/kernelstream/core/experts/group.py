@@ -1,0 +1,369 @@
+"""Kernel experts on one dictionary: the first of second order, the others of first order.
+
+In the coordinates u = S^T k of the span of the points (orthonormal, as inverse(K) = S S^T) a
+function is w.u and its prior covariance is the identity; a point that leaves is a rotation and one
+coordinate less. k are the kernel values A exp(-gamma r^2) + 1 with the points, where
+r^2 = sum_j scale_j (z_j - z'_j)^2.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelstream.core.experts.steps import (
+    curvature,
+    follow_noise,
+    implicit_step,
+    softmax,
+    thinned,
+)
+from kernelstream.core.exponential import LOG2_E, UNDERFLOW, decay
+from kernelstream.core.gram import append_point, reflect_away
+from kernelstream.core.jit import compiled, inner
+from kernelstream.core.lanes import dot, fma
+from kernelstream.core.splitmix import uniform
+
+#: The numbers of a group.
+GROUP_STATUS = np.dtype(
+    [
+        ("points", np.int64),  # held now
+        ("most", np.int64),
+        ("seen", np.int64),
+        ("random", np.uint64),
+        ("numbers", np.int64),  # whether targets are numbers, not classes
+        ("gamma", np.float64),
+        ("amplitude", np.float64),  # A
+        ("mean_loss", np.float64),  # of the leading expert
+        ("noise", np.float64),
+        ("interval", np.int64),  # rows between two looks at the slopes
+        ("looks", np.int64),
+        ("changes", np.int64),  # points that replaced another
+    ],
+    align=True,
+)
+
+#: A point is taken in where its squared distance to the span of the others is above, per k(x, x).
+NOVEL = 1e-3
+#: Rows over which experts of a group are compared.
+HORIZON = 512.0
+
+
+class GroupState(NamedTuple):
+    """What a group holds: p inputs, room for m points, e experts, o outputs."""
+
+    status: NDArray[np.void]  # (1,) GROUP_STATUS
+    points: NDArray[np.float64]  # (p, m)
+    norms: NDArray[np.float64]  # (m,) sum_j scale_j z_j^2
+    factor: NDArray[np.float64]  # (m, m) S
+    diagonal: NDArray[np.float64]  # (m,) of S S^T
+    covariance: NDArray[np.float64]  # (m, m) of w, second order
+    weights: NDArray[np.float64]  # (e o, m) w
+    scales: NDArray[np.float64]  # (p,)
+    slopes: NDArray[np.float64]  # (p,) mean squares of the function's slopes, or ...
+    metric: NDArray[np.float64]  # (p, p) ... mean products of them; (0, 0): not followed
+    rates: NDArray[np.float64]  # (e - 1,) steps of the first-order experts
+    losses: NDArray[np.float64]  # (e,) decayed means
+
+
+@inner
+def kernel_row(group, z, k):
+    """Kernel values of ``z`` with all points into ``k``. Returns sum_j scale_j z_j^2."""
+    status = group.status[0]
+    n = status.points
+    square = 0.0
+    for i in range(n):
+        k[i] = 0.0
+    for j in range(len(z)):
+        if z[j] != 0.0:
+            c = group.scales[j] * z[j]
+            square = fma(c, z[j], square)
+            for i in range(n):
+                k[i] = fma(c, group.points[j, i], k[i])
+    rate, end = status.gamma * LOG2_E, UNDERFLOW / status.gamma
+    for i in range(n):
+        r2 = max(0.0, group.norms[i] + square - 2.0 * k[i])
+        k[i] = fma(status.amplitude, decay(r2, rate, end), 1.0)
+    return square
+
+
+@inner
+def whiten(factor, k, n, u):
+    """u = S^T k. Returns u.u."""
+    for j in range(n):
+        u[j] = 0.0
+    for i in range(0, n - 3, 4):  # four rows at a time: fewer trips through u
+        ka, kb, kc, kd = k[i], k[i + 1], k[i + 2], k[i + 3]
+        for j in range(n):
+            near = fma(kb, factor[i + 1, j], fma(ka, factor[i, j], u[j]))
+            u[j] = fma(kd, factor[i + 3, j], fma(kc, factor[i + 2, j], near))
+    for i in range(n - n % 4, n):
+        for j in range(n):
+            u[j] = fma(k[i], factor[i, j], u[j])
+    return dot(u, 0, u, 0, 0, n)
+
+
+@inner
+def add_point(group, z, square, novelty, u, h, k, work):
+    """Take ``z`` in: a new coordinate, in which all functions are 0."""
+    status = group.status[0]
+    n = status.points
+    for i in range(n):
+        work[i] = dot(group.factor, i, u, 0, 0, n)
+    append_point(group.factor, group.diagonal, n, work, novelty)
+    for i in range(n):
+        group.covariance[i, n] = group.covariance[n, i] = 0.0
+    group.covariance[n, n] = 1.0
+    u[n] = h[n] = math.sqrt(novelty)
+    k[n] = status.amplitude + 1.0
+    group.norms[n] = square
+    for j in range(len(z)):
+        group.points[j, n] = z[j]
+    for row in range(len(group.weights)):
+        group.weights[row, n] = 0.0
+    status.points = n + 1
+
+
+@inner
+def drop_point(group, j, v, column, turned):
+    """Take point j out: what is left is the projection on the span of the others."""
+    status = group.status[0]
+    n = status.points
+    last = n - 1
+    reflect_away(group.factor, group.diagonal, n, j, v, column)
+    beta = 2.0 / dot(v, 0, v, 0, 0, n)
+    for row in range(len(group.weights)):
+        product = -beta * dot(group.weights, row, v, 0, 0, n)
+        for i in range(n):
+            group.weights[row, i] = fma(product, v[i], group.weights[row, i])
+    # (I - beta v v^T) covariance (I - beta v v^T)
+    for i in range(n):
+        turned[i] = beta * dot(group.covariance, i, v, 0, 0, n)
+    half = 0.5 * beta * dot(v, 0, turned, 0, 0, n)
+    for i in range(n):
+        turned[i] = fma(-half, v[i], turned[i])
+    for i in range(n):
+        a, b = -v[i], -turned[i]
+        for q in range(n):
+            group.covariance[i, q] = fma(a, turned[q], fma(b, v[q], group.covariance[i, q]))
+    if j != last:
+        for q in range(last):
+            group.factor[j, q] = group.factor[last, q]
+        group.diagonal[j] = group.diagonal[last]
+        group.norms[j] = group.norms[last]
+        for q in range(len(group.points)):
+            group.points[q, j] = group.points[q, last]
+    status.points = last
+    status.changes += 1
+
+
+@inner
+def find_cheapest(group, expert, outputs, keep):
+    """The point among the first ``keep`` without which the expert's functions change least."""
+    n = group.status[0].points
+    best, cheapest = 0, math.inf
+    for i in range(keep):
+        cost = 0.0
+        for c in range(outputs):
+            alpha = dot(group.factor, i, group.weights, expert * outputs + c, 0, n)
+            cost = fma(alpha, alpha, cost)
+        cost /= group.diagonal[i]
+        if cost < cheapest:
+            best, cheapest = i, cost
+    return best
+
+
+@inner
+def look_at_slopes(group, outputs, z, k, alphas, slope):
+    """Follow the mean products of the second-order functions' slopes along the inputs."""
+    status = group.status[0]
+    n, width = status.points, len(z)
+    status.looks += 1
+    rate = max(1.0 / status.looks, status.interval / 2000.0)
+    for c in range(outputs):
+        total = 0.0
+        for i in range(n):
+            alphas[i] = dot(group.factor, i, group.weights, c, 0, n) * (k[i] - 1.0)
+            total += alphas[i]
+        for j in range(width):
+            slope[c, j] = 2.0 * status.gamma * group.scales[j]
+            slope[c, j] *= z[j] * total - dot(group.points, j, alphas, 0, 0, n)
+    if len(group.metric):
+        for j in range(width):
+            for q in range(width):
+                product = 0.0
+                for c in range(outputs):
+                    product = fma(slope[c, j], slope[c, q], product)
+                group.metric[j, q] += rate * (product - group.metric[j, q])
+        return
+    for j in range(width):
+        square = 0.0
+        for c in range(outputs):
+            square = fma(slope[c, j], slope[c, j], square)
+        group.slopes[j] += rate * (square - group.slopes[j])
+
+
+@inner
+def learn_numbers(group, error, variance, reach, importance, values, target, u, h):
+    """The step of each expert. Returns the gain of the covariance."""
+    status = group.status[0]
+    n = status.points
+    gain = importance / (status.noise + variance * importance)
+    for i in range(n):
+        group.weights[0, i] = fma(h[i], gain * error, group.weights[0, i])
+    for e in range(1, len(values)):
+        step = group.rates[e - 1] * importance
+        move = step * (target - values[e, 0]) / (1.0 + step * reach)
+        for i in range(n):
+            group.weights[e, i] = fma(u[i], move, group.weights[e, i])
+    follow_noise(status, error, variance)
+    return gain
+
+
+@inner
+def learn_classes(group, variance, reach, importance, values, label, gradient, u, h):
+    """The step of each expert. Returns the gain of the covariance."""
+    n = group.status[0].points
+    outputs = values.shape[1]
+    implicit_step(values, 0, label, variance * importance, gradient)
+    for c in range(outputs):
+        move = importance * gradient[c]
+        for i in range(n):
+            group.weights[c, i] = fma(h[i], move, group.weights[c, i])
+    bend = importance * curvature(values, 0, variance * importance, gradient)
+    for e in range(1, len(values)):
+        step = group.rates[e - 1] * importance
+        implicit_step(values, e, label, step * reach, gradient)
+        for c in range(outputs):
+            move = step * gradient[c]
+            row = e * outputs + c
+            for i in range(n):
+                group.weights[row, i] = fma(u[i], move, group.weights[row, i])
+    return bend / (1.0 + bend * variance)
+
+
+@inner
+def judge(group, values, target, out, t, first):
+    """Follow the losses of all experts. Returns the leading one and its loss on this row."""
+    status = group.status[0]
+    experts, outputs = values.shape
+    rate = max(1.0 / (status.seen + 1.0), 1.0 / HORIZON)
+    best, own = 0, 0.0
+    for e in range(experts):
+        if status.numbers:
+            error = target - values[e, 0]
+            loss = min(error * error, 36.0 * status.noise)
+        else:
+            p = out[t, first + e, np.int64(target)]
+            loss = -math.log(0.98 * p + 0.02 / outputs)
+        group.losses[e] += rate * (loss - group.losses[e])
+        if e == 0 or group.losses[e] < group.losses[best]:
+            best, own = e, loss
+    return best, own
+
+
+@inner
+def is_wanted(status, novelty, best, own, draw):
+    """Whether a row becomes a point; in a full dictionary only a few of the hard ones do."""
+    wanted = novelty > NOVEL * (status.amplitude + 1.0)
+    if wanted and status.points >= status.most:
+        # A leader of first order means that the stream changes.
+        share = 0.3 if best > 0 else max(0.03, 3.0 * status.most / (status.seen + 1.0))
+        wanted = own > status.mean_loss and draw < share
+    status.mean_loss += max(1.0 / (status.seen + 1.0), 1e-3) * (own - status.mean_loss)
+    return wanted
+
+
+@compiled
+def group_pass(group, outputs, rows, targets, sample_weights, out, first, variances):
+    """Predict each row, then learn it; without targets, predict alone.
+
+    Parameters
+    ----------
+    group : GroupState
+    rows : (n, p)
+    targets : (n,) classes by number, or numbers; (0,)
+    sample_weights : (n,)
+    out : (n, experts, outputs), from expert ``first`` on: probabilities, or numbers.
+    variances : (n,), out: of the second-order functions.
+    """
+    status = group.status[0]
+    capacity = len(group.norms)
+    experts = len(group.rates) + 1
+    k, u, h, v, work, alphas = np.empty((6, capacity))
+    values, gradient = np.empty((experts, outputs)), np.empty(outputs)
+    slope = np.empty((outputs, rows.shape[1]))
+    k_xx = status.amplitude + 1.0
+    for t in range(len(rows)):
+        z = rows[t]
+        n = status.points
+        square = kernel_row(group, z, k)
+        reach = min(whiten(group.factor, k, n, u), k_xx)
+        novelty = k_xx - reach
+        for i in range(n):
+            h[i] = dot(group.covariance, i, u, 0, 0, n)
+        variance = max(0.0, dot(h, 0, u, 0, 0, n)) + novelty
+        variances[t] = variance
+        for e in range(experts):
+            for c in range(outputs):
+                values[e, c] = dot(group.weights, e * outputs + c, u, 0, 0, n)
+            if status.numbers:
+                out[t, first + e, 0] = values[e, 0]
+            else:
+                shrink = 1.0 / math.sqrt(1.0 + 0.125 * math.pi * variance) if e == 0 else 1.0
+                softmax(values, e, shrink, out, t, first + e)
+        if len(targets) == 0:
+            continue
+
+        target, importance = targets[t], sample_weights[t]
+        best, own = judge(group, values, target, out, t, first)
+        if is_wanted(status, novelty, best, own, uniform(status)):
+            add_point(group, z, square, novelty, u, h, k, work)
+            reach = k_xx
+        if status.numbers:
+            error = target - values[0, 0]
+            gain = learn_numbers(group, error, variance, reach, importance, values, target, u, h)
+        else:
+            label = np.int64(target)
+            gain = learn_classes(group, variance, reach, importance, values, label, gradient, u, h)
+        n = status.points
+        gain = thinned(gain, variance, uniform(status))
+        if gain > 0.0:
+            for i in range(n):
+                c = -gain * h[i]
+                for q in range(n):
+                    group.covariance[i, q] = fma(c, h[q], group.covariance[i, q])
+        status.seen += 1
+        if status.interval > 0 and status.seen % status.interval == 0:
+            look_at_slopes(group, outputs, z, k, alphas, slope)
+        if n > status.most:
+            drop_point(group, find_cheapest(group, best, outputs, n - 1), v, work, alphas)
+
+
+@compiled
+def independent_points(gram, threshold):
+    """The points that are further than ``threshold`` from the span of those before, squared."""
+    n = len(gram)
+    triangle, row = np.zeros((n, n)), np.empty(n)
+    kept = np.empty(n, np.int64)
+    count = 0
+    for i in range(n):
+        distance = gram[i, i]
+        for a in range(count):
+            row[a] = (gram[i, kept[a]] - dot(triangle, a, row, 0, 0, a)) / triangle[a, a]
+            distance = fma(-row[a], row[a], distance)
+        if distance > threshold:
+            triangle[count, :count] = row[:count]
+            triangle[count, count] = math.sqrt(distance)
+            kept[count] = i
+            count += 1
+    return kept[:count]
+
+
+@compiled
+def project_rows(rows, matrix, out):
+    """out = rows matrix^T, each number by itself: the same bits for any number of rows."""
+    for t in range(len(rows)):
+        for j in range(len(matrix)):
+            out[t, j] = dot(matrix, j, rows, t, 0, rows.shape[1])

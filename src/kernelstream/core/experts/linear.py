@@ -1,0 +1,143 @@
+"""A linear expert of second order on 1, the inputs and, if wanted, the last target."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelstream.core.experts.steps import (
+    curvature,
+    implicit_step,
+    softmax,
+    thinned,
+)
+from kernelstream.core.jit import compiled, inner
+from kernelstream.core.lanes import dot, fma
+from kernelstream.core.splitmix import uniform
+
+#: The numbers of a linear expert.
+LINEAR_STATUS = np.dtype(
+    [
+        ("seen", np.int64),
+        ("random", np.uint64),
+        ("numbers", np.int64),
+        ("lagged", np.int64),  # whether the last target is an input
+        ("last", np.float64),
+        ("forget", np.float64),
+    ],
+    align=True,
+)
+
+#: Variance of the noise of numbers, in the target's units: all rows must count alike.
+NOISE = 0.25
+#: Rows between two steps of forgetting.
+EVERY = 8
+
+
+class LinearState(NamedTuple):
+    """What a linear expert holds: w inputs, o outputs."""
+
+    status: NDArray[np.void]  # (1,) LINEAR_STATUS
+    covariance: NDArray[np.float64]  # (w, w), or (1, w): its diagonal alone
+    weights: NDArray[np.float64]  # (o, w)
+
+
+@inner
+def write_inputs(status, z, outputs, x):
+    x[0] = 1.0
+    for j in range(len(z)):
+        x[1 + j] = z[j]
+    if status.lagged:
+        if status.numbers:
+            x[1 + len(z)] = status.last
+        else:
+            for c in range(outputs):
+                x[1 + len(z) + c] = 1.0 if c == np.int64(status.last) else 0.0
+
+
+@inner
+def spread_inputs(covariance, x, h):
+    """h = covariance x."""
+    width = len(x)
+    if len(covariance) == 1:
+        for i in range(width):
+            h[i] = covariance[0, i] * x[i]
+        return
+    for i in range(width):
+        h[i] = 0.0
+    for j in range(width):
+        if x[j] != 0.0:
+            for i in range(width):
+                h[i] = fma(x[j], covariance[j, i], h[i])
+
+
+@inner
+def shrink_covariance(covariance, h, gain):
+    width = len(h)
+    if len(covariance) == 1:
+        for i in range(width):
+            reduced = covariance[0, i] - gain * h[i] * h[i]
+            covariance[0, i] = max(reduced, 1e-3 * covariance[0, i])
+        return
+    for i in range(width):
+        if h[i] != 0.0:
+            c = -gain * h[i]
+            for q in range(width):
+                covariance[i, q] = fma(c, h[q], covariance[i, q])
+
+
+@inner
+def forget(covariance, kept):
+    """Some way back to the prior, the identity."""
+    for i in range(len(covariance)):
+        for q in range(covariance.shape[1]):
+            covariance[i, q] *= kept
+            if i == q or len(covariance) == 1:
+                covariance[i, q] += 1.0 - kept
+
+
+@compiled
+def linear_pass(linear, rows, targets, sample_weights, out, place):
+    """Predict each row, then learn it; without targets, predict alone.
+
+    out : (n, experts, outputs), at expert ``place``: probabilities, or numbers.
+    """
+    status = linear.status[0]
+    outputs, width = linear.weights.shape
+    x, h = np.empty(width), np.empty(width)
+    values, gradient = np.empty((1, outputs)), np.empty(outputs)
+    for t in range(len(rows)):
+        write_inputs(status, rows[t], outputs, x)
+        spread_inputs(linear.covariance, x, h)
+        variance = max(1e-12, dot(h, 0, x, 0, 0, width))
+        for c in range(outputs):
+            values[0, c] = dot(linear.weights, c, x, 0, 0, width)
+        if status.numbers:
+            out[t, place, 0] = values[0, 0]
+        else:
+            shrink = 1.0 / math.sqrt(1.0 + 0.125 * math.pi * variance)
+            softmax(values, 0, shrink, out, t, place)
+        if len(targets) == 0:
+            continue
+        target, importance = targets[t], sample_weights[t]
+        if status.numbers:
+            error = target - values[0, 0]
+            gain = importance / (NOISE + variance * importance)
+            for i in range(width):
+                linear.weights[0, i] = fma(h[i], gain * error, linear.weights[0, i])
+        else:
+            implicit_step(values, 0, np.int64(target), variance * importance, gradient)
+            for c in range(outputs):
+                move = importance * gradient[c]
+                for i in range(width):
+                    linear.weights[c, i] = fma(h[i], move, linear.weights[c, i])
+            bend = importance * curvature(values, 0, variance * importance, gradient)
+            gain = bend / (1.0 + bend * variance)
+        gain = thinned(gain, variance, uniform(status))
+        if gain > 0.0:
+            shrink_covariance(linear.covariance, h, gain)
+        status.seen += 1
+        if status.forget < 1.0 and status.seen % EVERY == 0:
+            forget(linear.covariance, status.forget**EVERY)
+        status.last = target

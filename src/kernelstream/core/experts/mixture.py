@@ -1,0 +1,196 @@
+"""Experts mixed online: by shares, by a learned pool, and by the better of the two.
+
+Shares follow the likelihood of each expert; a little of them is always given back to what experts
+had on average so far, so that one that was good before returns fast. The pool of classes is a
+geometric mean whose powers are learned, that of numbers a least squares fit on the differences.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelstream.core.jit import compiled, inner
+
+#: The part of the shares that is given back in each row.
+BACK = 1e-3
+#: What every class has at least, together.
+FLOOR = 0.02
+#: The step of the powers.
+POWER_STEP = 0.05
+#: Rows over which shares are averaged for decisions.
+RECENT = 512.0
+#: Rows over which the fit of the pool of numbers forgets.
+LONG = 1e4
+
+
+class MixtureState(NamedTuple):
+    """Mixtures of e experts, one for each set of experts that may be used."""
+
+    used: NDArray[np.int64]  # (mixtures, e)
+    seen: NDArray[np.float64]  # (1,)
+    shares: NDArray[np.float64]  # (mixtures, e)
+    past: NDArray[np.float64]  # (mixtures, e) mean of the shares so far
+    recent: NDArray[np.float64]  # (mixtures, e) and lately
+    powers: NDArray[np.float64]  # (mixtures, e)
+    squares: NDArray[np.float64]  # (mixtures, e, e) of gradients (diagonal); or a covariance
+    pair: NDArray[np.float64]  # (mixtures, 2) shares of the two ways
+    scales: NDArray[np.float64]  # (mixtures, e + 2) squared errors of numbers; of the two ways last
+
+
+@inner
+def share_out(mixture, m, importance, likelihood):
+    """Shares after a row with these log likelihoods."""
+    experts = mixture.shares.shape[1]
+    count, total, top = 0, 0.0, -math.inf
+    for e in range(experts):
+        if mixture.used[m, e]:
+            top = max(top, likelihood[e])
+            count += 1
+    for e in range(experts):
+        if mixture.used[m, e]:
+            mixture.shares[m, e] *= math.exp(importance * (likelihood[e] - top))
+            total += mixture.shares[m, e]
+    slow = 1.0 / (mixture.seen[0] + 1.0)
+    fast = max(slow, 1.0 / RECENT)
+    for e in range(experts):
+        if mixture.used[m, e]:
+            share = mixture.shares[m, e] / total
+            mixture.past[m, e] += slow * (share - mixture.past[m, e])
+            mixture.recent[m, e] += fast * (share - mixture.recent[m, e])
+            back = 0.9 * mixture.past[m, e] + 0.1 / count
+            mixture.shares[m, e] = (1.0 - BACK) * share + BACK * back
+
+
+@inner
+def share_pair(mixture, m, importance, first, second):
+    """Shares of the two ways after a row with these log likelihoods."""
+    apart = importance * (second - first)
+    odds = mixture.pair[m, 1] / mixture.pair[m, 0] * math.exp(min(600.0, max(-600.0, apart)))
+    mixture.pair[m, 0] = (1.0 - BACK) / (1.0 + odds) + 0.5 * BACK
+    mixture.pair[m, 1] = 1.0 - mixture.pair[m, 0]
+
+
+@compiled
+def mix_classes(mixture, probabilities, targets, sample_weights, out):
+    """probabilities (n, experts, classes) to out (n, mixtures, classes), then learn the weights."""
+    experts, classes = probabilities.shape[1], probabilities.shape[2]
+    logs, likelihood = np.empty((experts, classes)), np.empty(experts)
+    first, second = np.empty(classes), np.empty(classes)
+    floor = FLOOR / classes
+    for t in range(len(probabilities)):
+        for e in range(experts):
+            for c in range(classes):
+                logs[e, c] = math.log((1.0 - FLOOR) * probabilities[t, e, c] + floor)
+        if len(targets):
+            mixture.seen[0] += 1.0
+        for m in range(len(mixture.shares)):
+            for c in range(classes):
+                first[c] = second[c] = 0.0
+            for e in range(experts):
+                if mixture.used[m, e]:
+                    for c in range(classes):
+                        p = (1.0 - FLOOR) * probabilities[t, e, c] + floor
+                        first[c] += mixture.shares[m, e] * p
+                        second[c] += mixture.powers[m, e] * logs[e, c]
+            top, total = -math.inf, 0.0
+            for c in range(classes):
+                top = max(top, second[c])
+            for c in range(classes):
+                second[c] = math.exp(second[c] - top)
+                total += second[c]
+            for c in range(classes):
+                second[c] /= total
+                out[t, m, c] = mixture.pair[m, 0] * first[c] + mixture.pair[m, 1] * second[c]
+            if len(targets) == 0:
+                continue
+            y, importance = np.int64(targets[t]), sample_weights[t]
+            for e in range(experts):
+                if mixture.used[m, e]:
+                    likelihood[e] = logs[e, y]
+                    mean = 0.0
+                    for c in range(classes):
+                        mean += second[c] * logs[e, c]
+                    slope = importance * (logs[e, y] - mean)
+                    mixture.squares[m, e, e] += slope * slope
+                    step = POWER_STEP / math.sqrt(mixture.squares[m, e, e] + 1e-6)
+                    mixture.powers[m, e] += step * slope
+            share_out(mixture, m, importance, likelihood)
+            a = math.log((1.0 - FLOOR) * first[y] + floor)
+            b = math.log((1.0 - FLOOR) * second[y] + floor)
+            share_pair(mixture, m, importance, a, b)
+
+
+@inner
+def log_density(error, scale):
+    """Of Student's t with 4 degrees of freedom, up to a constant."""
+    return -2.5 * math.log(1.0 + error * error / (4.0 * scale)) - 0.5 * math.log(scale)
+
+
+@inner
+def follow_scale(scale, error, rate):
+    """The squared scale with which such errors are most likely, one step further."""
+    counts = 5.0 / (4.0 + error * error / scale)
+    return max(1e-12, scale + rate * (counts * error * error - scale))
+
+
+@inner
+def fit_pool(mixture, m, x, h, error, importance):
+    """One step of least squares for what the differences ``x`` add."""
+    experts = len(x)
+    variance = 0.0
+    for i in range(experts):
+        h[i] = 0.0
+        for q in range(experts):
+            h[i] += mixture.squares[m, i, q] * x[q]
+        variance += h[i] * x[i]
+    noise = mixture.scales[m, experts]
+    limit = 3.0 * math.sqrt(noise)
+    gain = importance / (noise + variance * importance)
+    kept = 1.0 - 1.0 / LONG
+    for i in range(experts):
+        mixture.powers[m, i] += gain * h[i] * min(limit, max(-limit, error))
+        for q in range(experts):
+            reduced = mixture.squares[m, i, q] - gain * h[i] * h[q]
+            mixture.squares[m, i, q] = kept * reduced
+        if mixture.used[m, i]:
+            mixture.squares[m, i, i] += 10.0 * (1.0 - kept)
+
+
+@compiled
+def mix_numbers(mixture, numbers, targets, sample_weights, out):
+    """numbers (n, experts, 1) to out (n, mixtures, 1), then learn the weights."""
+    experts = numbers.shape[1]
+    x, h, likelihood = np.empty(experts), np.empty(experts), np.empty(experts)
+    for t in range(len(numbers)):
+        if len(targets):
+            mixture.seen[0] += 1.0
+        rate = max(1.0 / (mixture.seen[0] + 1.0), 1.0 / RECENT)
+        for m in range(len(mixture.shares)):
+            first = 0.0
+            for e in range(experts):
+                if mixture.used[m, e]:
+                    first += mixture.shares[m, e] * numbers[t, e, 0]
+            second = first
+            for e in range(experts):
+                x[e] = numbers[t, e, 0] - first if mixture.used[m, e] else 0.0
+                second += mixture.powers[m, e] * x[e]
+            out[t, m, 0] = mixture.pair[m, 0] * first + mixture.pair[m, 1] * second
+            if len(targets) == 0:
+                continue
+            y, importance = targets[t], sample_weights[t]
+            for e in range(experts):
+                if mixture.used[m, e]:
+                    error = y - numbers[t, e, 0]
+                    likelihood[e] = log_density(error, mixture.scales[m, e])
+                    mixture.scales[m, e] = follow_scale(mixture.scales[m, e], error, rate)
+            share_out(mixture, m, importance, likelihood)
+            a = log_density(y - first, mixture.scales[m, experts])
+            b = log_density(y - second, mixture.scales[m, experts + 1])
+            fit_pool(mixture, m, x, h, y - second, importance)
+            for way in range(2):
+                error = y - (first if way == 0 else second)
+                scale = mixture.scales[m, experts + way]
+                mixture.scales[m, experts + way] = follow_scale(scale, error, rate)
+            share_pair(mixture, m, importance, a, b)

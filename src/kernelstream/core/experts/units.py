@@ -1,0 +1,81 @@
+"""Columns in units that move with the stream."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelstream.core.jit import compiled, inner
+
+#: The least weight of a row in means and deviations: they follow a stream that drifts.
+SLOWEST = 1.0 / 4000.0
+#: Deviations beyond which values are compressed.
+FAR = 3.0
+
+
+class ColumnUnits(NamedTuple):
+    """Running statistics of p columns."""
+
+    count: NDArray[np.float64]  # (p,) values so far, without missing ones
+    mean: NDArray[np.float64]
+    variance: NDArray[np.float64]
+    filled: NDArray[np.float64]  # how many are not zero, as a fraction
+    power: NDArray[np.float64]  # mean square
+    low: NDArray[np.float64]  # the two values of a column that has only two;
+    high: NDArray[np.float64]  # low > high where there are more
+
+
+@inner
+def follow_column(units, j, x):
+    """Statistics of a column after one more value."""
+    units.count[j] += 1.0
+    low, high = units.low[j], units.high[j]
+    if units.count[j] == 1.0:
+        units.low[j] = units.high[j] = x
+    elif low <= high and x != low and x != high:
+        units.low[j] = min(low, x) if low == high else 1.0
+        units.high[j] = max(high, x) if low == high else 0.0
+    rate = max(1.0 / units.count[j], SLOWEST)
+    apart = x - units.mean[j]
+    units.mean[j] += rate * apart
+    units.variance[j] = (1.0 - rate) * (units.variance[j] + rate * apart * apart)
+    units.filled[j] += rate * ((1.0 if x != 0.0 else 0.0) - units.filled[j])
+    units.power[j] += rate * (x * x - units.power[j])
+
+
+@inner
+def in_units(units, j, x):
+    """The value in deviations, compressed where it is far out.
+
+    Rare values of a column that is mostly zero, or has two values, are not far out: its unit is at
+    least half of what they are on average. Zeros of the former stay zeros.
+    """
+    center, deviation = units.mean[j], math.sqrt(units.variance[j])
+    if units.filled[j] < 0.5 and units.filled[j] > 0.0:
+        center = 0.0
+        deviation = max(deviation, 0.5 * math.sqrt(units.power[j] / units.filled[j]))
+    elif units.low[j] < units.high[j]:
+        deviation = max(deviation, 0.5 * (units.high[j] - units.low[j]))
+    if not deviation > 1e-14 * abs(center):
+        return 0.0
+    z = (x - center) / deviation
+    if z > FAR:
+        z = FAR + math.log(z - (FAR - 1.0))
+    elif z < -FAR:
+        z = -FAR - math.log(-z - (FAR - 1.0))
+    return z
+
+
+@compiled
+def moving_units(units, rows, learning, out):
+    """Rows in units, which follow each row first where ``learning``; a missing value is 0."""
+    for t in range(len(rows)):
+        for j in range(rows.shape[1]):
+            x = rows[t, j]
+            if np.isnan(x):
+                out[t, j] = 0.0
+                continue
+            if learning:
+                follow_column(units, j, x)
+            out[t, j] = in_units(units, j, x)

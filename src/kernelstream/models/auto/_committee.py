@@ -1,0 +1,321 @@
+"""All experts of an automatic model, their mixtures, and what changes between passes."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelstream.core.experts.linear import LINEAR_STATUS, LinearState, linear_pass
+from kernelstream.core.experts.mixture import MixtureState, mix_classes, mix_numbers
+from kernelstream.core.experts.targets import chain_pass, level_pass
+from kernelstream.models.auto._group import SIZE, Group
+
+#: gamma times features of the groups at the beginning, and how they learn scales of columns.
+SCALES = ((0.125, 1.0, 4.0), (0.5, 0.5, 1.0), (2.0, 1.0, 4.0))
+#: How far length scales may move.
+_COARSEST, _FINEST = 1 / 32, 512.0
+#: Linear experts: whether the last target is an input, and how fast they forget.
+LINEAR = ((False, 1.0), (False, 0.999), (True, 1.0), (True, 0.999))
+#: Decays of the chains of classes; the last one counts classes alone.
+_DECAYS = (0.999, 0.95, 0.999)
+#: Rows between two looks at the groups, and before the first race.
+EVERY = 256
+_FIRST_RACE = 2048
+#: The full metric needs the square of the features.
+_WIDEST_METRIC = 128
+
+
+class Sizes(NamedTuple):
+    """What a committee may hold."""
+
+    most: int  # points of a group
+    large: int  # points of the leading group after the race
+    memory: int  # rows that a new group learns from
+    diagonal: bool  # whether linear experts keep the diagonal of their covariance alone
+
+
+class Committee:
+    """Experts and mixtures for rows in units.
+
+    Mixture 0 uses every expert: it predicts the next row of the stream. Mixture 1 does without
+    those that look at the last target: it predicts any row. Where labels come late there is only
+    the latter.
+    """
+
+    def __init__(
+        self, features: int, outputs: int, numbers: bool, sizes: Sizes, delayed: bool, seed: int
+    ) -> None:
+        self.features, self.outputs, self.numbers = features, outputs, numbers
+        self.sizes, self.delayed, self.seed = sizes, delayed, seed
+        self.seen = 0
+        self.groups: list[Group | None] = [
+            self._group(scale, power, shrinkage, place)
+            for place, (scale, power, shrinkage) in enumerate(SCALES)
+        ]
+        self.linear = [
+            self._linear(lagged, forget, place)
+            for place, (lagged, forget) in enumerate(LINEAR)
+            if not (lagged and delayed)
+        ]
+        self.last = np.array([0.0 if numbers else -1.0])
+        self.level, self.level_seen = np.zeros(1), np.zeros(1)
+        self.counts = np.zeros((len(_DECAYS), outputs + 1, outputs))
+        self.memory_rows = np.empty((0, features))
+        self.memory_targets = np.empty(0)
+        self.raced = 0  # the row of the race, 0 before
+        self.leader = self.challenger = -1
+        self.moved = 0  # the row of the last move
+        self.closed: dict[float, tuple[int, int]] = {}  # scale: closed until, openings
+        self.events: list[tuple[int, str]] = []
+        self.mixture = self._mixtures()
+
+    # ---- the parts --------------------------------------------------------------------
+
+    def _group(
+        self, scale: float, power: float, shrinkage: float, seed: int, full: bool = False
+    ) -> Group:
+        return Group(
+            self.features, self.outputs, self.sizes.most, scale, self.numbers,
+            self.seed + 1000003 * seed, power, shrinkage, full,
+        )  # fmt: skip
+
+    def _linear(self, lagged: bool, forget: float, seed: int) -> LinearState:
+        status = np.zeros(1, LINEAR_STATUS)
+        status["random"], status["numbers"] = self.seed + 7919 * (seed + 1), self.numbers
+        status["lagged"], status["forget"] = lagged, forget
+        status["last"] = 0.0 if self.numbers else -1.0
+        width = 1 + self.features + (self.outputs if lagged else 0)
+        diagonal = self.sizes.diagonal
+        covariance = np.ones((1, width)) if diagonal else np.eye(width)
+        return LinearState(status, covariance, np.zeros((self.outputs, width)))
+
+    @property
+    def experts(self) -> int:
+        return SIZE * len(self.groups) + len(self.linear) + (2 if self.numbers else len(_DECAYS))
+
+    def _uses_last_target(self) -> NDArray[np.bool_]:
+        found = np.zeros(self.experts, bool)
+        first = SIZE * len(self.groups)
+        for place, linear in enumerate(self.linear):
+            found[first + place] = linear.status[0]["lagged"]
+        last = first + len(self.linear)
+        found[last : last + (1 if self.numbers else len(_DECAYS) - 1)] = True
+        return found
+
+    def _mixtures(self) -> MixtureState:
+        all_, any_ = np.ones(self.experts, bool), ~self._uses_last_target()
+        used = np.stack([any_] if self.delayed else [all_, any_]).astype(np.int64)
+        even = used / used.sum(axis=1, keepdims=True)
+        e = self.experts
+        squares = np.zeros((len(used), e, e))
+        if self.numbers:
+            squares[:, range(e), range(e)] = 10.0 * used
+        return MixtureState(
+            used, np.zeros(1), even.copy(), even.copy(), even.copy(),
+            np.zeros_like(even) if self.numbers else even.copy(),
+            squares, np.full((len(used), 2), 0.5), np.ones((len(used), e + 2)),
+        )  # fmt: skip
+
+    @property
+    def nbytes(self) -> int:
+        held = [self.counts, self.memory_rows, self.memory_targets, *self.mixture]
+        held += [part for linear in self.linear for part in linear]
+        return sum(part.nbytes for part in held) + sum(g.nbytes for g in self.groups if g)
+
+    @property
+    def order(self) -> int:
+        """Points held in all groups."""
+        return sum(group.order for group in self.groups if group)
+
+    def add_output(self, place: int) -> None:
+        """Room for one more class, at ``place``."""
+        self.outputs += 1
+        for group in self.groups:
+            if group is not None:
+                group.add_output(place)
+        for k, linear in enumerate(self.linear):
+            status, covariance, weights = linear
+            weights = np.insert(weights, place, 0.0, axis=0)
+            if status[0]["lagged"]:
+                column = 1 + self.features + place
+                weights = np.insert(weights, column, 0.0, axis=1)
+                covariance = np.insert(
+                    covariance, column, 1.0 if len(covariance) == 1 else 0.0, axis=1
+                )
+                if len(covariance) > 1:
+                    covariance = np.insert(covariance, column, 0.0, axis=0)
+                    covariance[column, column] = 1.0
+            if status[0]["last"] >= place:
+                status["last"] += 1.0
+            self.linear[k] = LinearState(status, covariance, weights)
+        # Columns are classes, rows the classes before them; the last row stands for none.
+        self.counts = np.insert(np.insert(self.counts, place, 0.0, axis=2), place, 0.0, axis=1)
+        if self.last[0] >= place:
+            self.last += 1.0
+        self.memory_targets[self.memory_targets >= place] += 1.0
+
+    # ---- rows -------------------------------------------------------------------------
+
+    def room(self) -> int:
+        """Rows until something happens between passes."""
+        to_look = EVERY - self.seen % EVERY
+        to_power = (1 << self.seen.bit_length()) - self.seen
+        return max(1, min(to_look, to_power, 2**18 // (self.experts * self.outputs)))
+
+    def run(self, rows: Any, targets: Any, weights: Any) -> NDArray[np.float64]:
+        """(n, mixtures, outputs): predictions, each from just before its row was learned.
+
+        Without targets nothing is learned. With them there may be ``room()`` rows at most.
+        """
+        n = len(rows)
+        opinions = np.zeros((n, self.experts, self.outputs))
+        out = np.empty((n, len(self.mixture.shares), self.outputs))
+        for place, group in enumerate(self.groups):
+            if group is not None:
+                group.run(rows, targets, weights, opinions, SIZE * place)
+        first = SIZE * len(self.groups)
+        for linear in self.linear:
+            linear_pass(linear, rows, targets, weights, opinions, first)
+            first += 1
+        if self.numbers:
+            level_pass(self.last, self.level, self.level_seen, targets, opinions, first)
+            mix_numbers(self.mixture, opinions, targets, weights, out)
+        else:
+            chain_pass(self.last, self.counts, np.array(_DECAYS), targets, opinions, first)
+            mix_classes(self.mixture, opinions, targets, weights, out)
+        if len(targets):
+            keep = self.sizes.memory
+            self.memory_rows = np.concatenate([self.memory_rows, rows])[-keep:]
+            self.memory_targets = np.concatenate([self.memory_targets, targets])[-keep:]
+            self.seen += n
+            self._between()
+        return out
+
+    # ---- between passes ---------------------------------------------------------------
+
+    def _between(self) -> None:
+        for group in self.groups:
+            if group is not None and group.age & (group.age - 1) == 0:
+                group.renew()
+        if self.seen % EVERY == 0 and self.seen >= 2 * EVERY:
+            self._judge_challenger()
+            self._race()
+            self._move()
+
+    def change_units(self, shift: float, stretch: float) -> None:
+        """Targets of numbers are now (y + shift) * stretch of what they were."""
+        for group in self.groups:
+            if group is not None:
+                group.change_units(shift, stretch)
+        for linear in self.linear:
+            status, weights = linear.status, linear.weights[0]
+            weights[0] += shift
+            if status[0]["lagged"]:  # the input changes along: its weight stays
+                weights[0] -= weights[-1] * shift
+                weights[:-1] *= stretch
+            else:
+                weights *= stretch
+            status["last"] = (status["last"] + shift) * stretch
+        self.last[:] = (self.last + shift) * stretch
+        self.level[:] = (self.level + shift) * stretch
+        self.memory_targets = (self.memory_targets + shift) * stretch
+        self.mixture.scales[:] = np.maximum(self.mixture.scales * stretch**2, 1e-12)
+
+    def group_losses(self) -> NDArray[np.float64]:
+        """Of each group's experts, weighted by their shares; inf where there is no group."""
+        found = np.full(len(self.groups), np.inf)
+        for place, group in enumerate(self.groups):
+            if group is not None:
+                shares = self.mixture.shares[0, SIZE * place : SIZE * (place + 1)]
+                found[place] = shares @ group.state.losses / shares.sum()
+        return found
+
+    def _place(self, place: int, group: Group | None) -> None:
+        """Another group in this place, or none."""
+        self.groups[place] = group
+        mine, mixture = slice(SIZE * place, SIZE * (place + 1)), self.mixture
+        mixture.used[:, mine] = group is not None
+        mixture.powers[:, mine] = 0.0
+        mixture.squares[:, mine] = 0.0
+        mixture.squares[:, :, mine] = 0.0
+        start = 0.0
+        if group is not None:
+            said = group.replay(self.memory_rows, self.memory_targets)
+            start = 0.5 / mixture.used.sum(axis=1).max()
+            if self.numbers:
+                errors = said[-EVERY:, :, 0] - self.memory_targets[-EVERY:, None]
+                mixture.scales[:, mine] = np.maximum(np.square(errors).mean(axis=0), 1e-12)
+                own = range(mine.start, mine.stop)
+                mixture.squares[:, own, own] = 10.0
+        for shares in (mixture.shares, mixture.past, mixture.recent):
+            shares[:, mine] = start
+            shares /= shares.sum(axis=1, keepdims=True)
+
+    def _judge_challenger(self) -> None:
+        """The group with a full metric stays if it is better than the leader."""
+        if self.challenger < 0 or self.seen < 2 * self.raced:
+            return
+        losses, place = self.group_losses(), self.challenger
+        group = self.groups[place]
+        if group is not None and losses[place] < losses[self.leader]:
+            group.grow(self.sizes.large)
+            losses[[k for k, other in enumerate(self.groups) if other is None or k == place]] = -1
+            self._place(int(np.argmax(losses)), None)
+            self._note("the full metric leads")
+        else:
+            self._place(place, None)
+            self._note("the full metric was no better")
+        self.challenger = -1
+
+    def _race(self) -> None:
+        """Where the stream does not change, the best length scale gets more points."""
+        if self.raced or self.seen < _FIRST_RACE or self.seen & (self.seen - 1):
+            return
+        lasting = [SIZE * place for place in range(len(self.groups))]
+        first = SIZE * len(self.groups)
+        lasting += [
+            first + k for k, expert in enumerate(self.linear) if expert.status[0]["forget"] == 1.0
+        ]
+        if self.mixture.recent[0, lasting].sum() <= 0.5:
+            return
+        losses = self.group_losses()
+        self.raced, self.leader = self.seen, int(np.argmin(losses))
+        leader, worst = self.groups[self.leader], int(np.argmax(losses))
+        assert leader is not None
+        leader.grow(self.sizes.large)
+        self._note(f"length scale {leader.scale:g} leads")
+        if self.features <= _WIDEST_METRIC:
+            group = self._group(max(leader.scale, 2.0), 1.0, 4.0, self.seen, full=True)
+            self._place(worst, group)
+            self.challenger = worst
+        else:
+            self._place(worst, None)
+
+    def _move(self) -> None:
+        """A length scale beyond the best one, in place of one at the other end without weight."""
+        if self.raced or self.seen - self.moved < 2 * EVERY:
+            return
+        losses = self.group_losses()
+        scales = [group.scale for group in self.groups if group is not None]
+        coarse, middle, fine = np.argsort(scales)
+        for edge, other, factor in ((fine, coarse, 4.0), (coarse, fine, 0.25)):
+            mine = slice(SIZE * other, SIZE * (other + 1))
+            weight = self.mixture.recent[0, mine].sum()
+            better = losses.argmin() == edge and losses[edge] < 0.97 * losses[middle]
+            scale, old = scales[edge] * factor, scales[other]
+            if not better or weight >= 0.01 or not _COARSEST <= scale <= _FINEST:
+                continue
+            if self.closed.get(scale, (0, 0))[0] > self.seen:
+                continue
+            openings = self.closed.get(old, (0, 0))[1] + 1
+            self.closed[old] = (self.seen + 1024 * 2**openings, openings)
+            _, power, shrinkage = SCALES[other]
+            self._place(other, self._group(scale, power, shrinkage, self.seen))
+            self.moved = self.seen
+            self._note(f"length scale {old:g} became {scale:g}")
+            return
+
+    def _note(self, what: str) -> None:
+        self.events.append((self.seen, what))

@@ -1,0 +1,230 @@
+"""A group of kernel experts between passes: how it begins, grows, and changes its metric."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cholesky, eigh, solve_triangular
+
+from kernelstream.core.experts.group import (
+    GROUP_STATUS,
+    NOVEL,
+    GroupState,
+    group_pass,
+    independent_points,
+    project_rows,
+)
+
+#: Steps of the first-order experts.
+RATES = (0.05, 0.3, 2.0)
+#: Experts of a group.
+SIZE = 1 + len(RATES)
+#: Rows before the scales of columns are learned.
+_FIRST_SCALES = 64
+#: How much of the certainty is kept when a factor is made again; without this the second-order
+#: expert becomes overconfident.
+_KEPT = 0.3
+
+
+class Group:
+    """Experts that share a dictionary at one length scale.
+
+    Parameters
+    ----------
+    features, outputs : int
+    most : int
+        Points at most.
+    scale : float
+        gamma times the number of features.
+    numbers : bool
+        Whether targets are numbers.
+    power, shrinkage : float
+        How far scales of columns follow the slopes, and how long they hesitate.
+    full : bool
+        Whether it learns a full metric instead of scales.
+    """
+
+    def __init__(
+        self, features: int, outputs: int, most: int, scale: float, numbers: bool, seed: int,
+        power: float = 1.0, shrinkage: float = 4.0, full: bool = False, rates: Any = RATES,
+    ) -> None:  # fmt: skip
+        self.outputs, self.scale = outputs, scale
+        self.power, self.shrinkage = power, shrinkage
+        status = np.zeros(1, GROUP_STATUS)
+        status["most"], status["random"], status["numbers"] = most, seed, numbers
+        status["gamma"] = scale / features
+        status["amplitude"] = amplitude(scale, numbers)
+        status["noise"] = 1.0
+        status["interval"] = 8 if outputs <= 3 else 16
+        room = most + 1
+        self.state = GroupState(
+            status, np.zeros((features, room)), np.zeros(room), np.zeros((room, room)),
+            np.zeros(room), np.zeros((room, room)), np.zeros(((1 + len(rates)) * outputs, room)),
+            np.ones(features), np.zeros(features),
+            np.zeros((features, features) if full else (0, 0)), np.array(rates, dtype=float),
+            np.zeros(1 + len(rates)),
+        )  # fmt: skip
+        #: (p, p): rows are turned by it first; (0, 0) where they are not.
+        self.turn = np.eye(features) if full else np.zeros((0, 0))
+
+    @staticmethod
+    def nbytes_for(features: int, outputs: int, most: int, full: bool, rates: int = 3) -> int:
+        """Bytes of a group, in closed form."""
+        room, experts = most + 1, 1 + rates
+        numbers = room * (features + 2 + 2 * room + experts * outputs) + 2 * features
+        numbers += 2 * features * features * full + rates + experts
+        return 8 * numbers + GROUP_STATUS.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return sum(part.nbytes for part in self.state) + self.turn.nbytes
+
+    @property
+    def order(self) -> int:
+        """Points held."""
+        return int(self.state.status[0]["points"])
+
+    @property
+    def age(self) -> int:
+        """Rows learned from."""
+        return int(self.state.status[0]["seen"])
+
+    def run(self, rows: Any, targets: Any, weights: Any, out: Any, first: int) -> Any:
+        """Predict into ``out``, then learn where there are targets. Returns variances."""
+        if len(self.turn):
+            turned = np.empty_like(rows)
+            project_rows(rows, self.turn, turned)
+            rows = turned
+        variances = np.empty(len(rows))
+        group_pass(self.state, self.outputs, rows, targets, weights, out, first, variances)
+        return variances
+
+    def replay(self, rows: Any, targets: Any) -> NDArray[np.float64]:
+        """Learn from rows of the past, and return what was predicted on the way."""
+        n = len(rows)
+        out = np.empty((n, len(self.state.losses), self.outputs))
+        weights, first = np.ones(n), 0
+        while first < n:
+            end = min(n, max(_FIRST_SCALES, 2 * first))
+            self.run(rows[first:end], targets[first:end], weights[first:end], out[first:end], 0)
+            first = end
+            if first & (first - 1) == 0:
+                self.renew()
+        return out
+
+    # ---- between passes ---------------------------------------------------------------
+
+    def gram(self) -> NDArray[np.float64]:
+        """Kernel values among the points."""
+        state, n = self.state, self.order
+        status = state.status[0]
+        points = state.points[:, :n] * np.sqrt(state.scales)[:, None]
+        squares = np.maximum(
+            state.norms[:n, None] + state.norms[None, :n] - 2.0 * points.T @ points, 0.0
+        )
+        np.fill_diagonal(squares, 0.0)
+        return status["amplitude"] * np.exp(-status["gamma"] * squares) + 1.0  # type: ignore[no-any-return]
+
+    def residual(self) -> float:
+        """max |S S^T K - I|: how good the factor is."""
+        n = self.order
+        factor = self.state.factor[:n, :n]
+        return float(np.abs(factor @ factor.T @ self.gram() - np.eye(n)).max(initial=0.0))
+
+    def change_units(self, shift: float, stretch: float) -> None:
+        """Targets are now (y + shift) * stretch of what they were; so are the functions."""
+        state, n = self.state, self.order
+        state.status["noise"] = np.maximum(state.status["noise"] * stretch**2, 1e-8)
+        state.status["mean_loss"] *= stretch**2
+        state.losses[:] *= stretch**2
+        state.weights[:, :n] += shift * state.factor[:n, :n].sum(axis=0)
+        state.weights[:, :n] *= stretch
+
+    def renew(self) -> None:
+        """Learn the metric, make the factor again, and let the second order be less certain.
+
+        The functions keep their values at the points.
+        """
+        state, n = self.state, self.order
+        status = state.status
+        if n == 0:
+            return
+        values = self.gram() @ state.factor[:n, :n]  # rows: the points' coordinates
+        functions = state.weights[:, :n] @ values.T
+        covariance = values @ state.covariance[:n, :n] @ values.T
+        if self.age >= _FIRST_SCALES:
+            self._learn_metric()
+        gram = self.gram()
+        kept = independent_points(gram, 0.1 * NOVEL * (status[0]["amplitude"] + 1.0))
+        if len(kept) < n:
+            state.points[:, : len(kept)] = state.points[:, kept]
+            state.norms[: len(kept)] = state.norms[kept]
+            functions, gram = functions[:, kept], gram[np.ix_(kept, kept)]
+            covariance = covariance[np.ix_(kept, kept)]
+            status["points"] = n = len(kept)
+        root = cholesky(gram, lower=True)
+        inverse = solve_triangular(root, np.eye(n), lower=True)
+        state.factor[:n, :n] = inverse.T
+        state.diagonal[:n] = np.square(inverse).sum(axis=0)
+        state.weights[:, :n] = functions @ inverse.T
+        covariance = inverse @ covariance @ inverse.T
+        sizes, axes = eigh(0.5 * (covariance + covariance.T))
+        sizes = 1.0 / (_KEPT / np.maximum(sizes, 1e-12) + (1.0 - _KEPT))
+        covariance = (axes * sizes) @ axes.T
+        state.covariance[:n, :n] = 0.5 * (covariance + covariance.T)
+
+    def _learn_metric(self) -> None:
+        state, n = self.state, self.order
+        features = len(state.scales)
+        even = 0.1 + 0.9 * min(1.0, self.shrinkage * features / self.age)
+        if len(self.turn):
+            slopes = self.turn.T @ state.metric @ self.turn
+            sizes, axes = eigh(0.5 * (slopes + slopes.T))
+            sizes = np.maximum(sizes, 0.0) ** self.power
+            if not sizes.sum() > 0.0:
+                return
+            sizes = np.sqrt((1.0 - even) * features * sizes / sizes.sum() + even)
+            turn = (axes * sizes) @ axes.T
+            change = turn @ np.linalg.inv(self.turn)
+            back = np.linalg.inv(change)
+            state.points[:, :n] = change @ state.points[:, :n]
+            state.metric[:] = back.T @ state.metric @ back
+            self.turn = turn
+        else:
+            sizes = state.slopes**self.power
+            if not sizes.sum() > 0.0:
+                return
+            state.scales[:] = (1.0 - even) * features * sizes / sizes.sum() + even
+        points = state.points[:, :n]
+        state.norms[:n] = (state.scales[:, None] * points * points).sum(axis=0)
+
+    def grow(self, most: int) -> None:
+        """Room for more points."""
+        self.state.status["most"] = most
+        axes = {"points": (1,), "norms": (0,), "factor": (0, 1), "diagonal": (0,),
+                "covariance": (0, 1), "weights": (1,)}  # fmt: skip
+        for name, grown in axes.items():
+            old = getattr(self.state, name)
+            shape = [most + 1 if axis in grown else size for axis, size in enumerate(old.shape)]
+            new = np.zeros(shape)
+            new[tuple(slice(0, size) for size in old.shape)] = old
+            self.state = self.state._replace(**{name: new})
+
+    def add_output(self, place: int) -> None:
+        """Room for one more class, at ``place``."""
+        room = self.state.weights.shape[1]
+        weights = self.state.weights.reshape(-1, self.outputs, room)
+        weights = np.insert(weights, place, 0.0, axis=1)
+        self.outputs += 1
+        self.state = self.state._replace(weights=weights.reshape(-1, room))
+        self.state.status["interval"] = 8 if self.outputs <= 3 else 16
+
+
+def amplitude(scale: float, numbers: bool) -> float:
+    """A of the kernel: coarse functions may be large."""
+    coarse = 4.0 if numbers else 30.0
+    if scale <= 0.125:
+        return coarse * 0.125 / scale
+    return 1.0 if numbers else 10.0

@@ -1,0 +1,109 @@
+"""Rows and targets in units that move with the stream."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelstream.core.experts.units import ColumnUnits, moving_units
+from kernelstream.core.kernel import Rows
+from kernelstream.rows import count_rows
+
+#: Features beyond are folded into so many columns, 2^9.
+WIDEST = 512
+
+
+class RowUnits:
+    """Rows as the experts take them: dense, in units, of bounded width.
+
+    Stored points stay as they are when units move: expressing them again was worse on streams that
+    drift.
+    """
+
+    def __init__(self, features: int, moving: bool) -> None:
+        self.features, self.moving = features, moving
+        self.width = min(features, WIDEST)
+        self.columns = ColumnUnits(*np.zeros((7, self.width if moving else 0)))
+
+    @property
+    def nbytes(self) -> int:
+        return sum(part.nbytes for part in self.columns)
+
+    def measure(self, rows: Rows, learning: bool) -> NDArray[np.float64]:
+        """(n, width) rows; where ``learning`` the units follow each row first."""
+        dense = self._dense(rows)
+        if not self.moving:
+            return dense
+        out = np.empty_like(dense)
+        moving_units(self.columns, dense, learning, out)
+        return out
+
+    def _dense(self, rows: Rows) -> NDArray[np.float64]:
+        n = count_rows(rows)
+        if not rows.sparse and self.features == self.width:
+            return rows.dense
+        out = np.zeros((n, self.width))
+        if rows.sparse:
+            row, column = np.repeat(np.arange(n), np.diff(rows.indptr)), rows.indices
+            values = rows.data
+        else:
+            row, column = np.nonzero(rows.dense)
+            values = rows.dense[row, column]
+        if self.features > self.width:  # many features share a column, with random signs
+            mixed = (column.astype(np.uint64) * np.uint64(0x9E3779B1)) & np.uint64(0xFFFFFFFF)
+            values = np.where(mixed & np.uint64(1 << 22), values, -values)
+            column = (mixed >> np.uint64(23)).astype(np.int64)
+        np.add.at(out, (row, column), values)
+        return out
+
+
+class TargetUnits:
+    """Mean and deviation of a target of numbers, refitted at rows 1, 2, 4, 8, ..."""
+
+    _NAMES = ("count", "mean", "variance", "center", "scale")
+
+    def __init__(self) -> None:
+        self.count = self.mean = self.variance = 0.0
+        self.center = self.scale = 0.0  # in use; scale 0: all targets were the same so far
+
+    def follow(self, targets: NDArray[np.float64]) -> None:
+        """Statistics after more targets."""
+        for y in targets.tolist():
+            self.count += 1.0
+            rate = max(1.0 / self.count, 1.0 / 4000.0)
+            apart = y - self.mean
+            self.mean += rate * apart
+            self.variance = (1.0 - rate) * (self.variance + rate * apart * apart)
+
+    def refit(self) -> tuple[float, float]:
+        """Use the statistics so far: shift and stretch of what was measured before."""
+        center, scale = self.mean, math.sqrt(self.variance)
+        if scale <= 1e-12 * abs(center):
+            scale = 0.0
+        before, after = self.scale or 1.0, scale or 1.0
+        change = (self.center - center) / before, before / after
+        self.center, self.scale = center, scale
+        return change
+
+    def measure(self, targets: NDArray[np.float64]) -> NDArray[np.float64]:
+        return (targets - self.center) / (self.scale or 1.0)
+
+    def restore(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        return numbers * (self.scale or 1.0) + self.center
+
+    def to_list(self) -> list[float]:
+        return [getattr(self, name) for name in self._NAMES]
+
+    @classmethod
+    def from_list(cls, numbers: Any) -> TargetUnits:
+        result = cls()
+        if len(numbers) != len(cls._NAMES) or not all(type(n) is float for n in numbers):
+            raise ValueError("the units of the target are not numbers")
+        for name, number in zip(cls._NAMES, numbers, strict=True):
+            setattr(result, name, number)
+        if not np.isfinite(numbers).all() or min(result.count, result.variance, result.scale) < 0:
+            raise ValueError("the units of the target are out of range")
+        return result
