@@ -15,8 +15,8 @@ from tests.cli.tools import Tool, write_rows
 METHODS = registry.models()
 CLASSES_ONLY = [name for name, method in METHODS.items() if method.regressor is None]
 TARGETS = {False: "label", True: "height"}
-PARAMETERS = {"eta0": 0.5, "epsilon": 0.1, "max_points": 40}
-OPTIONS = ("--eta0", "0.5", "--epsilon", "0.1", "--max-points", "40")
+PARAMETERS = {"eta0": 0.5, "compression_error": 0.1, "max_points": 40}
+OPTIONS = ("--eta0", "0.5", "--compression-error", "0.1", "--max-points", "40")
 numbers_or_not = pytest.mark.parametrize("numbers", [False, True], ids=["classes", "numbers"])
 
 

@@ -39,6 +39,7 @@ from kernelstream.models._learned import LearnedFunction
 from kernelstream.models._memory import BoundedMemory
 from kernelstream.models._words import InWords
 from kernelstream.parameters import Parameters
+from kernelstream.renamed import refuse_old_names
 from kernelstream.rows import (
     copy_rows,
     dense_rows,
@@ -125,6 +126,7 @@ class KernelEstimator(
 
     def set_params(self, **parameters: Any) -> Self:
         """Set parameters, as everywhere in scikit-learn; the next sample is learned with them."""
+        refuse_old_names(type(self).__name__, self._parameters, parameters)
         self._forget_plan()
         return super().set_params(**parameters)  # type: ignore[no-any-return]
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelstream import registry, storage
+from kernelstream import registry, renamed, storage
 from kernelstream._version import __version__
 from kernelstream.compression import komp
 from kernelstream.compression.coverage import Coverage
@@ -25,11 +25,13 @@ from kernelstream.expansion import KernelExpansion
 from kernelstream.kernels import Kernel, kernel_from_config
 from kernelstream.limits import LARGEST_ENTRY
 from kernelstream.losses import Loss, make_loss
+from kernelstream.parameters import parameters_of
 from kernelstream.rows import (
     as_rows,
     count_rows,
     rows_matrix,
 )
+from kernelstream.schedules import Parsimony
 
 #: Points of more features are not given room before they come.
 _WIDE = 2**16
@@ -129,7 +131,8 @@ class SavedModel(Saved):
 
     @classmethod
     def _with_parameters(cls, parameters: Mapping[str, Any]) -> Any:
-        return cls(**{name: _unplain(value) for name, value in parameters.items()})
+        given = renamed.with_new_names(parameters, parameters_of(cls))
+        return cls(**{name: _unplain(value) for name, value in given.items()})
 
     def _extra_header(self) -> dict[str, Any]:
         return {}
@@ -251,6 +254,8 @@ def _plain(value: Any) -> Any:
         return {"kernel": value.to_config()}
     if isinstance(value, Loss):
         return {"loss": [value.name, value.number]}
+    if isinstance(value, Parsimony):
+        return {"parsimony": [float(value.factor), float(value.power)]}
     if isinstance(value, Coverage):
         return {"coverage": value.to_config()}
     if isinstance(value, np.generic):
@@ -266,6 +271,8 @@ def _unplain(value: Any) -> Any:
             return kernel_from_config(value["kernel"])
         if "coverage" in value:
             return Coverage.from_config(value["coverage"])
+        if "parsimony" in value:
+            return Parsimony(*value["parsimony"])
         return make_loss(Loss(*value["loss"]))
     return value
 
