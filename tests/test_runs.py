@@ -69,7 +69,6 @@ def test_the_command_line_takes_the_same_where_nothing_is_given():
                 made = [make(name, task, {}) for make in (make_estimator, _methods.make_estimator)]
                 assert {type(estimator) for estimator in made} == {kind}
                 assert made[0].get_params() == made[1].get_params()
-                assert made[0].max_points == 300
 
 
 @pytest.mark.parametrize("method", CLASSES_ONLY)

@@ -125,7 +125,8 @@ MISTAKES = {
         None, (*LEARN, "--eta0", "-1"), "--eta0 -1 is not accepted; use a number above 0"),
     "parameter that is no number": (
         None, (*LEARN, "--compression-error", "much"),
-        "--compression-error much is not accepted; use one of: none, a number of at least 0"),
+        "--compression-error much is not accepted; use one of: auto, a number of at least 0, "
+        "parsimony:FACTOR"),
     "parameter out of range": (
         None, (*LEARN, "--degree", "65"), "use a whole number of at least 1 and at most 64"),
     "unknown kernel": (
@@ -142,7 +143,9 @@ MISTAKES = {
         None, (*LEARN, "--gamma", "wide"), "use one of: auto, a number above 0"),
     "average or not": (
         None, (*LEARN, "--average", "ture"),
-        "did you mean true? Use one of: true, false, a whole number of at least 2"),
+        "did you mean true? Use one of: true, false"),
+    "parsimony": (
+        None, (*LEARN, "--compression-error", "parsimony:-1"), "parsimony:-1 is not accepted"),
     "seed": (None, (*LEARN, "--random-state", "x"), "--random-state x is not accepted; use a w"),
     "parameters that contradict": (
         None, (*LEARN, "--eta0", "10", "--alpha", "1"), "eta0 * alpha must be below 1"),

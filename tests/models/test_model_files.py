@@ -201,7 +201,8 @@ NONSENSE = {
     "pending NaN": array("pending_dense", fill(np.nan)),
     "pending weights negative": array("pending_weights", fill(-1.0)),
     "pending of another width": array("pending_dense", lambda x: x[:, 1:]),
-    "pending data of another shape": array("pending_data", lambda data: np.zeros((0, 3))),
+    "pending of another shape": array("pending_dense", lambda x: x[:, 0]),
+    "pending of float32": array("pending_dense", lambda x: x.astype(np.float32)),
     "pending targets missing": lambda h, a: a.pop("pending_targets"),
     "pending sparse without an indptr": lambda h, a: (
         h.update(pending={"sparse": True}), a.update(pending_indptr=np.empty(0, np.int64))

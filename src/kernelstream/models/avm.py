@@ -234,7 +234,7 @@ class _AVM(KernelEstimator):
 
     @property
     def _samples_held(self) -> int:
-        return 0 if self._pending is None else len(self._pending[1])
+        return 0 if self._pending is None else len(self._pending)
 
     @property
     def _enough(self) -> int:
@@ -289,16 +289,16 @@ class _AVM(KernelEstimator):
     def _decide(self, last: bool) -> None:
         """Choose delta by the samples held, and learn from them from scratch."""
         assert self._pending is not None
-        rows, targets, weights = self._pending
+        held = self._pending
         features, random = self._state.points.shape[0], int(self._state.status[0]["random"])
         with as_before_on_error(self):
-            if last or len(targets) >= self._enough:
+            if last or len(held) >= self._enough:
                 self._pending, self._deciding = None, False
-            self.delta_ = suggested_delta(rows)
+            self.delta_ = suggested_delta(held.rows)
             capacity = min(SMALLEST_CAPACITY, self._capacity_limit(features))
             self._state = self._allocate(features, capacity, random)
         self._forget_plan()
-        self._run(rows, targets, weights)
+        self._run(held.rows, held.targets, held.weights)
 
     def _flush_whole(self) -> None:
         """Samples held are no batch."""
