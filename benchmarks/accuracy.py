@@ -24,6 +24,7 @@ from kernelstream import (
     AVMClassifier,
     AVMRegressor,
     CapWarning,
+    Parsimony,
     POLKClassifier,
     POLKRegressor,
     make_multidist,
@@ -37,11 +38,17 @@ def stability() -> None:
     """The paper's step size on ten draws: close to a batch SVM, and the factor intact."""
     _against_svm(
         "multidist, hinge, mini-batch 32, eta 6, parsimony 1e-4 (last iterate)",
-        {"gamma": GAMMA, "eta0": 6.0, "parsimony": 1e-4, "batch_size": 32},
+        {"gamma": GAMMA, "eta0": 6.0, "compression_error": Parsimony(1e-4), "batch_size": 32},
     )
     _against_svm(
         "the same, averaged",
-        {"gamma": GAMMA, "eta0": 6.0, "parsimony": 1e-4, "batch_size": 32, "average": True},
+        {
+            "gamma": GAMMA,
+            "eta0": 6.0,
+            "compression_error": Parsimony(1e-4),
+            "batch_size": 32,
+            "average": True,
+        },
     )
 
 
@@ -49,15 +56,15 @@ def parsimony() -> None:
     """As few points as possible, close to a batch SVM."""
     for most in (16, 20):
         _against_svm(
-            f"multidist, log loss averaged, eta 4, epsilon 0.6, at most {most} points",
+            f"multidist, log loss averaged, eta 4, compression_error 0.6, at most {most} points",
             {
-                "gamma": GAMMA, "loss": "log_loss", "eta0": 4.0, "epsilon": 0.6,
+                "gamma": GAMMA, "loss": "log_loss", "eta0": 4.0, "compression_error": 0.6,
                 "max_points": most, "average": True,
             },
         )  # fmt: skip
     _against_svm(
-        "multidist, hinge, last iterate, eta 0.5, epsilon 0.3",
-        {"gamma": GAMMA, "eta0": 0.5, "epsilon": 0.3},
+        "multidist, hinge, last iterate, eta 0.5, compression_error 0.3",
+        {"gamma": GAMMA, "eta0": 0.5, "compression_error": 0.3},
     )
 
 
@@ -114,16 +121,28 @@ def streams() -> None:
 
 #: Label, settings, epochs.
 MNIST_RUNS: list[tuple[str, dict[str, Any], int]] = [
-    ("plain, accurate", {"gamma": 1 / 32, "eta0": 24.0, "epsilon": 2.0}, 1),
-    ("plain, small", {"gamma": 1 / 32, "eta0": 24.0, "epsilon": 3.0}, 1),
+    ("plain, accurate", {"gamma": 1 / 32, "eta0": 24.0, "compression_error": 2.0}, 1),
+    ("plain, small", {"gamma": 1 / 32, "eta0": 24.0, "compression_error": 3.0}, 1),
     (
         "averaged, at most 300",
-        {"gamma": 1 / 32, "eta0": 64.0, "epsilon": 3.0, "max_points": 300, "average": True},
+        {
+            "gamma": 1 / 32,
+            "eta0": 64.0,
+            "compression_error": 3.0,
+            "max_points": 300,
+            "average": True,
+        },
         1,
     ),
     (
         "averaged, at most 1086",
-        {"gamma": 1 / 50, "eta0": 64.0, "epsilon": 2.0, "max_points": 1086, "average": True},
+        {
+            "gamma": 1 / 50,
+            "eta0": 64.0,
+            "compression_error": 2.0,
+            "max_points": 1086,
+            "average": True,
+        },
         4,
     ),
 ]

@@ -185,7 +185,12 @@ def theorem_15() -> None:
             for rho in (0.5, 1.0, 1.5):
                 models = [
                     AVMClassifier(
-                        "log_loss", delta=0.6, beta=beta, rho=rho, max_points=None, random_state=s
+                        "log_loss",
+                        delta=0.6,
+                        exact_probability=beta,
+                        exact_decay=rho,
+                        max_points=None,
+                        random_state=s,
                     ).partial_fit(X, y)
                     for s in range(5)
                 ]
@@ -199,7 +204,14 @@ def theorem_15() -> None:
 
     show(
         f"Theorem 15, {samples} samples, log loss (every sample has a derivative), five seeds",
-        ["beta", "rho", "points", "cells", "sum q_t + cells", "closed form + cells"],
+        [
+            "exact_probability",
+            "exact_decay",
+            "points",
+            "cells",
+            "sum q_t + cells",
+            "closed form + cells",
+        ],
         rows(),
     )
     _draw_theorem_15(measured)

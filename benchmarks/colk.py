@@ -42,13 +42,16 @@ SEARCHED = 5
 
 def _colk(step: float, budget: float, **parameters: Any) -> Any:
     return COLKRegressor(
-        gamma=GAMMA, eta0=2.0 * step, epsilon=UNIT * budget, beta=0.01, random_state=0,
+        gamma=GAMMA, eta0=2.0 * step, compression_error=UNIT * budget, tracking_rate=0.01,
+        random_state=0,
         **{"risk_weight": 0.1, **parameters},
     )  # fmt: skip
 
 
 def _polk(step: float, budget: float, loss: Loss) -> Any:
-    return POLKRegressor(loss, gamma=GAMMA, eta0=2.0 * step, epsilon=UNIT * budget, random_state=0)
+    return POLKRegressor(
+        loss, gamma=GAMMA, eta0=2.0 * step, compression_error=UNIT * budget, random_state=0
+    )
 
 
 #: Every method as a function of the paper's step and budget.
@@ -211,7 +214,12 @@ def _tail_rows() -> Iterator[tuple[Any, ...]]:
         for seed in range(5):
             rng = np.random.default_rng(seed)
             model = COLKRegressor(
-                gamma=20.0, eta0=0.05, epsilon=0.01, average=True, random_state=0, **parameters
+                gamma=20.0,
+                eta0=0.05,
+                compression_error=0.01,
+                average=True,
+                random_state=0,
+                **parameters,
             )
             X, y = skewed(20_000, rng)
             model.partial_fit(X, y)
@@ -250,11 +258,11 @@ def lidar() -> None:
     outlier = rng.random(len(y)) < 0.1
     targets = clean + np.where(outlier, 3.0 * rng.standard_t(2, size=len(y)), 0.0)
     common: dict[str, Any] = {
-        "gamma": GAMMA, "epsilon": 0.01, "n_epochs": 20, "random_state": 0,
+        "gamma": GAMMA, "compression_error": 0.01, "n_epochs": 20, "random_state": 0,
     }  # fmt: skip
     models = {
         "COLK, moments 2-4, step 0.04": COLKRegressor(
-            risk="moments", risk_weight=0.1, beta=0.01, eta0=0.04, **common
+            risk="moments", risk_weight=0.1, tracking_rate=0.01, eta0=0.04, **common
         ),
         "POLK, step 1 (the paper's)": POLKRegressor(eta0=1.0, **common),
         "POLK, step 0.04": POLKRegressor(eta0=0.04, **common),

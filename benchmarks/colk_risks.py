@@ -85,7 +85,7 @@ def speed_rows() -> Iterator[tuple[object, ...]]:
     X = random.uniform(-1.0, 1.0, (6000, 4))
     y = np.sin(3.0 * X[:, 0]) + X[:, 1] ** 2 + X[:, 2] * X[:, 3] + 0.1 * random.normal(size=6000)
     for points in (25, 50, 100, 200, 400):
-        shared: dict[str, Any] = {"gamma": 1.0, "max_points": points, "epsilon": 1e-3}
+        shared: dict[str, Any] = {"gamma": 1.0, "max_points": points, "compression_error": 1e-3}
         models = {
             "POLK": POLKRegressor(**shared),
             "POLK, batches of 2": POLKRegressor(batch_size=2, **shared),

@@ -26,7 +26,7 @@ def errors(tracking: str, beta: float, eta0: float, seed: int) -> np.ndarray:
     X, held_out = random.uniform(-1.0, 1.0, (SAMPLES, 1)), random.uniform(-1.0, 1.0, (2000, 1))
     noise, held_out_noise = 0.3 * random.normal(size=SAMPLES), 0.3 * random.normal(size=2000)
     model = COLKRegressor(
-        risk_weight=0.0, gamma=5.0, eta0=eta0, beta=beta, tracking=tracking, random_state=0
+        risk_weight=0.0, gamma=5.0, eta0=eta0, tracking_rate=beta, tracking=tracking, random_state=0
     )
     found: list[list[float]] = [[] for _ in PHASES]
     for t in range(0, SAMPLES, 2):
@@ -57,6 +57,6 @@ def main() -> None:
     """Print the table."""
     show(
         f"Mean squared error of the tracker, (20) / (19), {SEEDS} seeds",
-        ("eta0", "beta", *PHASES),
+        ("eta0", "tracking_rate", *PHASES),
         rows(),
     )

@@ -32,7 +32,7 @@ def main() -> None:
 
 def _compare(name: str, stream: Labelled) -> None:
     X, y = stream.X[:ROWS], stream.y[:ROWS]
-    settings = {"gamma": 1 / 1.2, "eta0": 0.5, "epsilon": 0.3} | STREAMS.get(name, {})
+    settings = {"gamma": 1 / 1.2, "eta0": 0.5, "compression_error": 0.3} | STREAMS.get(name, {})
 
     def rows() -> Iterator[tuple[Any, ...]]:
         sparse = np.count_nonzero(X) < 0.3 * X.size

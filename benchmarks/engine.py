@@ -36,7 +36,9 @@ def outputs() -> None:
     X = rng.normal(size=(max(n, 500), features))
 
     def model(kind: Any, classes: int) -> Any:
-        options = {"alpha": 1e-3, "delta": 0.1} if kind is AVMClassifier else {"epsilon": 0.0}
+        options = (
+            {"alpha": 1e-3, "delta": 0.1} if kind is AVMClassifier else {"compression_error": 0.0}
+        )
         made = kind("hinge", max_points=points, gamma=0.1, random_state=0, **options)
         return made.partial_fit(X[:500], np.arange(500) % classes)
 
@@ -88,7 +90,7 @@ def slack() -> None:
         single = 0.0
         for size in (0, 16, 32, 64, 128):
             model = POLKRegressor(
-                gamma=1.0, epsilon=0.0, max_points=1000, slack=size, random_state=0
+                gamma=1.0, compression_error=0.0, max_points=1000, slack=size, random_state=0
             ).partial_fit(X[:first], y[:first])
             start = time.perf_counter()
             predictions = model.predict_then_learn(X[first:n], y[first:n])

@@ -103,7 +103,7 @@ def _sphere_rows(X: Any, curves: dict[float, dict[str, list[float]]]) -> Iterato
         yield gamma, "Algorithm 1, batch", len(X), len(X), f"{best:.4g}", 1.0, each
         for name, factor, solver, step, basis in _SOLVERS:
             model = OnlineKernelFeatures(
-                7, gamma=gamma, budget=factor and 7 * factor, solver=solver, step_size=step,
+                7, gamma=gamma, max_points=factor and 7 * factor, solver=solver, step_size=step,
                 basis=basis, random_state=0,
             )  # fmt: skip
             clone(model).partial_fit(X[:100])  # compile
@@ -131,7 +131,7 @@ def _grid_rows(X: Any) -> Iterator[tuple[Any, ...]]:
         for factor in (*_FACTORS, None):
             budget = None if factor is None else round(factor * r)
             model = OnlineKernelFeatures(
-                r, gamma=0.5, budget=budget, random_state=0,
+                r, gamma=0.5, max_points=budget, random_state=0,
                 solver="nonparametric" if budget else "parametric",
             )  # fmt: skip
             row.append(f"{model.partial_fit(X).inverse_fit_error(X).mean():.3f}")
@@ -190,7 +190,7 @@ def _tracking_rows(
             runs = []
             for seed, X in enumerate(streams):
                 model = OnlineKernelFeatures(
-                    10, gamma=0.5, budget=budget, solver="parametric", step_size="tracking",
+                    10, gamma=0.5, max_points=budget, solver="parametric", step_size="tracking",
                     basis="printed", random_state=seed, **settings,
                 )  # fmt: skip
                 runs.append(model.partial_fit_errors(X))
@@ -247,7 +247,7 @@ def _feature_mismatch(X: Any, Z: Any) -> float:
 def _online_mismatch(X: Any, r: int, seed: int, tracker: str) -> float:
     """Each window with the subspace as it is at the window's end."""
     model = OnlineKernelFeatures(
-        r, gamma=0.5, budget=2 * r, solver="parametric", step_size="tracking", basis="printed",
+        r, gamma=0.5, max_points=2 * r, solver="parametric", step_size="tracking", basis="printed",
         random_state=seed, **_TRACKERS[tracker],
     )  # fmt: skip
     K = Gaussian(0.5)(X)
@@ -304,7 +304,7 @@ def _bound_rows() -> Iterator[tuple[Any, ...]]:
         for gamma in (0.01, 0.5):
             for r in (5, 20):
                 model = OnlineKernelFeatures(
-                    r, gamma=gamma, budget=3 * r, solver="nonparametric", random_state=0
+                    r, gamma=gamma, max_points=3 * r, solver="nonparametric", random_state=0
                 ).partial_fit(X)
                 errors = model.inverse_fit_error(X)
                 measured = np.linalg.norm(model.kernel_(X) - model.kernel_approximation(X)) / len(X)
@@ -379,13 +379,19 @@ def _online_rows(measured: dict[tuple[str, str], Any]) -> Iterator[tuple[Any, ..
 def _classifiers() -> dict[str, Any]:
     return {
         "OK-FEB r = 50, B = 60 + Pegasos": OnlineKernelFeatureClassifier(
-            50, budget=60, gamma=1 / 20, censoring="auto", random_state=0
+            50, max_points=60, gamma=1 / 20, censoring="auto", random_state=0
         ),
         "the same, every sample learned": OnlineKernelFeatureClassifier(
-            50, budget=60, gamma=1 / 20, random_state=0
+            50, max_points=60, gamma=1 / 20, random_state=0
         ),
         "kernel Pegasos, no budget": AVMClassifier(
-            gamma=1 / 20, delta=1e-6, alpha=1e-4, average=0.5, max_points=None, random_state=0
+            gamma=1 / 20,
+            delta=1e-6,
+            alpha=1e-4,
+            average=True,
+            average_horizon=0.5,
+            max_points=None,
+            random_state=0,
         ),
     }
 
@@ -393,13 +399,19 @@ def _classifiers() -> dict[str, Any]:
 def _regressors() -> dict[str, Any]:
     return {
         "OK-FEB r = 5, B = 8 + LMS": OnlineKernelFeatureRegressor(
-            5, budget=8, gamma=1 / 8, censoring="auto", random_state=0
+            5, max_points=8, gamma=1 / 8, censoring="auto", random_state=0
         ),
         "OK-FEB r = 50, B = 75 + LMS": OnlineKernelFeatureRegressor(
-            50, budget=75, gamma=1 / 8, censoring="auto", random_state=0
+            50, max_points=75, gamma=1 / 8, censoring="auto", random_state=0
         ),
         "kernel LMS, no budget": AVMRegressor(
-            gamma=1 / 8, delta=1e-6, alpha=1e-2, average=0.5, max_points=None, random_state=0
+            gamma=1 / 8,
+            delta=1e-6,
+            alpha=1e-2,
+            average=True,
+            average_horizon=0.5,
+            max_points=None,
+            random_state=0,
         ),
     }
 
@@ -440,7 +452,7 @@ def _stored(model: Any) -> int:
 
 def memory() -> None:
     """Must show 6: 200,000 samples of 50 features in memory that does not grow."""
-    settings = {"n_components": 20, "budget": 60, "gamma": 1 / 50, "random_state": 0}
+    settings = {"n_components": 20, "max_points": 60, "gamma": 1 / 50, "random_state": 0}
     with threadpool_limits(1):
         show(
             "200,000 x 50, r = 20, B = 60, learned in blocks of 1,000",
@@ -525,7 +537,7 @@ def drift() -> None:
 
 #: Old samples fade slowly: the price of electricity has a rhythm of days and weeks.
 _FOLLOWING: dict[str, Any] = {
-    "budget": 60, "gamma": 1 / 8, "solver": "parametric", "step_size": "tracking",
+    "max_points": 60, "gamma": 1 / 8, "solver": "parametric", "step_size": "tracking",
     "basis": "printed", "removal": "recency", "forgetting": 0.999, "random_state": 0,
 }  # fmt: skip
 

@@ -296,7 +296,7 @@ def empty_but_huge(parts: Parts, random: Random, other: Parts) -> bytes:
         else:
             continue
         parts.payload[place] = b""
-    huge = ("features", "matrix_width", "buckets") if wide else ("n_components", "budget")
+    huge = ("features", "matrix_width", "buckets") if wide else ("n_components", "max_points")
     for path in places(parts.content["header"]):
         holder = _holder(parts.content["header"], path)
         if path[-1] in huge:

@@ -109,7 +109,7 @@ def _stream_model(estimator: Any, numbers: bool, warm_up: int = 40) -> StreamMod
 
 
 def _stream_features() -> StreamFeatures:
-    made = StreamFeatures(OnlineKernelFeatures(3, budget=9, random_state=0), _preparation(True))
+    made = StreamFeatures(OnlineKernelFeatures(3, max_points=9, random_state=0), _preparation(True))
     made.learn(rows(True))
     return made
 
@@ -139,17 +139,17 @@ MODELS: dict[str, Callable[[], Any]] = {
     "KernelPolicyEvaluation": lambda: KernelPolicyEvaluation(gamma=0.7, random_state=0).partial_fit(
         X[:-1], NUMBERS[:-1], X[1:]
     ),
-    "OnlineKernelFeatures": lambda: OnlineKernelFeatures(3, budget=9, random_state=0).partial_fit(
-        X
-    ),
+    "OnlineKernelFeatures": lambda: OnlineKernelFeatures(
+        3, max_points=9, random_state=0
+    ).partial_fit(X),
     "OnlineKernelFeatures, tracking": lambda: OnlineKernelFeatures(
-        3, budget=9, step_size="tracking", align=True, removal="exact", random_state=0
+        3, max_points=9, step_size="tracking", align=True, removal="exact", random_state=0
     ).partial_fit(X),
     "OnlineKernelFeatureClassifier": lambda: OnlineKernelFeatureClassifier(
-        3, budget=9, random_state=0
+        3, max_points=9, random_state=0
     ).partial_fit(X, LABELS),
     "OnlineKernelFeatureRegressor": lambda: OnlineKernelFeatureRegressor(
-        3, budget=9, random_state=0
+        3, max_points=9, random_state=0
     ).partial_fit(X, NUMBERS),
     "KernelFeatures": lambda: KernelFeatures(3, random_state=0).fit(X[:20]),
     "StreamModel": lambda: _stream_model(POLKClassifier(gamma=0.7, random_state=0), False),
@@ -468,7 +468,7 @@ FORMATS: dict[str, Callable[..., bytes]] = {
 PIPED = ("csv", "csv.gz", "libsvm")
 #: FILE is the damaged file, MODEL a model of the same rows undamaged.
 COMMANDS = (
-    "learn FILE --eta0 1 --epsilon 0.2 --out learned.ks --quiet",
+    "learn FILE --eta0 1 --compression-error 0.2 --out learned.ks --quiet",
     "learn FILE --on-bad skip --batch-rows 20 --json --quiet",
     "learn FILE --on-bad quarantine --quarantine aside.csv --batch-rows 7 --model avm --quiet",
     "predict MODEL FILE --out said.csv",

@@ -37,7 +37,11 @@ BLOCK_ROWS = 100
 #: What a file is called while it is being written.
 _UNFINISHED = ".kernelstream-*.tmp"
 
-METHODS = {"polk": "--eta0 0.5 --epsilon 0.1", "avm": "", "colk": "--eta0 0.5 --epsilon 0.1"}
+METHODS = {
+    "polk": "--eta0 0.5 --compression-error 0.1",
+    "avm": "",
+    "colk": "--eta0 0.5 --compression-error 0.1",
+}
 
 # A server that has imported everything is forked: what is killed is at work, not being imported.
 _PROCESSES = multiprocessing.get_context("forkserver")

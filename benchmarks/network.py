@@ -22,7 +22,7 @@ AGENTS = 20
 SAMPLES = 100_000
 TEST = 5000
 #: Of all learners: the kernel, and the error that a step may make.
-COMMON = {"loss": "log_loss", "gamma": 1.0 / 1.2, "epsilon": 0.1, "random_state": 0}
+COMMON = {"loss": "log_loss", "gamma": 1.0 / 1.2, "compression_error": 0.1, "random_state": 0}
 #: Of agents in rounds of ten samples, and of rounds of one.
 BATCH, STEP, SINGLE_STEP = 10, 4.0, 1.0
 SURFACES_PICTURE = Path("docs/images/network_surfaces.png")
@@ -163,8 +163,8 @@ def penalty() -> None:
     """Larger penalties, smaller disagreement."""
     with threadpool_limits(1):
         show(
-            "The penalty: 10 agents, 1000 samples each, rounds of 2, eta0 0.5, epsilon 0.03, "
-            "means over three draws",
+            "The penalty: 10 agents, 1000 samples each, rounds of 2, eta0 0.5, "
+            "compression_error 0.03, means over three draws",
             ["c", "coupling", *_COLUMNS, "disagreement, of the uncoupled"],
             _penalties(),
         )
@@ -172,7 +172,7 @@ def penalty() -> None:
 
 def _penalties() -> Iterator[tuple[Any, ...]]:
     uncoupled = 0.0
-    common = {**COMMON, "epsilon": 0.03, "eta0": 0.5}
+    common = {**COMMON, "compression_error": 0.03, "eta0": 0.5}
     for coupling, strengths in (
         ("normalised", (0.0, 0.03, 0.1, 0.3, 1.0, 10.0)),
         ("explicit", (0.03, 0.1, 0.2)),  # up to what eta0 (2 c degree + 1/2) < 2 allows
@@ -361,7 +361,7 @@ def _rates() -> Iterator[tuple[Any, ...]]:
         for seed in range(REPEATS):
             network = ProximityNetwork(
                 nx.cycle_graph(5), tolerance=TOLERANCE, eta0=2.0 / np.sqrt(horizon),
-                epsilon=1.0 / horizon, random_state=0, **SETTINGS,
+                compression_error=1.0 / horizon, random_state=0, **SETTINGS,
             )  # fmt: skip
             loss, trace = _run(horizon, seed, network)
             gaps.append(loss - best)

@@ -112,7 +112,7 @@ def _ray() -> Iterator[tuple[Any, ...]]:
 def _rounds(engine: Any, number: int) -> float:
     """Seconds of a round."""
     graph = networkx.cycle_graph(number)
-    settings = {"gamma": 1.0, "epsilon": 0.1, "max_points": 30, "random_state": 0}
+    settings = {"gamma": 1.0, "compression_error": 0.1, "max_points": 30, "random_state": 0}
     coupling = Coupling("consensus", penalty=0.5)
     agents = {
         name: Agent(name, settings, list(graph[name]), coupling, features=2, classes=range(5))

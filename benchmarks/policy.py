@@ -22,7 +22,8 @@ NOISE = 0.15 * np.eye(2)
 COST = 0.1 * np.eye(2)
 DISCOUNT = 0.9
 SETTINGS: dict[str, Any] = {
-    "discount": DISCOUNT, "gamma": 0.1, "epsilon": 0.005, "average": True, "random_state": 0,
+    "discount": DISCOUNT, "gamma": 0.1, "compression_error": 0.005, "average": True,
+    "random_state": 0,
 }  # fmt: skip
 #: What is compared: method, beta.
 METHODS = (
@@ -49,7 +50,7 @@ def main() -> None:
     with threadpool_limits(1):
         show(
             "A linear-Gaussian system with quadratic reward, 100,000 transitions, three seeds",
-            ["order of transitions", "method", "beta", "relative error, %",
+            ["order of transitions", "method", "tracking_rate", "relative error, %",
              "error / deviation of V, %", "points"],
             _closed_form(),
         )  # fmt: skip
@@ -60,7 +61,7 @@ def main() -> None:
         )
         show(
             "MountainCar-v0, values of 5,000 states against their Monte Carlo returns",
-            ["method", "beta", "transitions learned", "RMSE", "R2", "points"],
+            ["method", "tracking_rate", "transitions learned", "RMSE", "R2", "points"],
             _mountain_car(),
         )
 
@@ -105,7 +106,7 @@ def _closed_form() -> Iterator[tuple[Any, ...]]:
                 if shuffled:
                     order = rng.permutation(len(met[1]))
                     met = tuple(part[order] for part in met)
-                model = KernelPolicyEvaluation(**SETTINGS, method=method, beta=beta)
+                model = KernelPolicyEvaluation(**SETTINGS, method=method, tracking_rate=beta)
                 model.partial_fit(*met)
                 measured.append((*errors(model, visited(5000, rng)), model.model_order_))
             relative, centred, points = zip(*measured, strict=True)
@@ -138,8 +139,10 @@ def _mountain_car() -> Iterator[tuple[Any, ...]]:
     returns = test.returns(CAR_DISCOUNT)
     known = np.isfinite(returns)
     mean, unit = met.states.mean(axis=0), met.states.std(axis=0)
-    for method, beta, epsilon in CAR_METHODS:
-        model = KernelPolicyEvaluation(**CAR_SETTINGS, method=method, beta=beta, epsilon=epsilon)
+    for method, beta, error in CAR_METHODS:
+        model = KernelPolicyEvaluation(
+            **CAR_SETTINGS, method=method, tracking_rate=beta, compression_error=error
+        )
         done = 0
         for end in (20_000, 100_000):
             part = slice(done, end)

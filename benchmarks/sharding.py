@@ -20,25 +20,37 @@ SHARDS = 8
 CAP = 600
 ORDERS = 3
 THREADS = (1, 2, 4, 8)
-STEP, BUDGET = STREAMS["ijcnn1"]["eta0"], STREAMS["ijcnn1"]["epsilon"]
+STEP, ERROR = STREAMS["ijcnn1"]["eta0"], STREAMS["ijcnn1"]["compression_error"]
 #: Label, parameters, how often the data is seen, after how many samples per shard models are merged
 #: (None: once, at the end), and whether there are shards.
 RUNS: list[tuple[str, dict[str, float], int, int | None, bool]] = [
     ("one model", {}, 1, None, False),
-    ("one model, smaller budget: all points used", {"epsilon": BUDGET / 2}, 1, None, False),
-    ("the same, data seen three times", {"epsilon": BUDGET / 2}, 3, None, False),
-    ("8 shards, the same settings", {}, 1, None, True),
-    ("8 times the step", {"eta0": 8 * STEP, "epsilon": 4 * BUDGET}, 1, None, True),
     (
-        "the same, smaller budget, shards' models of up to 1000 points",
-        {"eta0": 8 * STEP, "epsilon": 3 * BUDGET, "max_points": 1000},
+        "one model, smaller error: all points used",
+        {"compression_error": ERROR / 2},
+        1, None, False,
+    ),
+    ("the same, data seen three times", {"compression_error": ERROR / 2}, 3, None, False),
+    ("8 shards, the same settings", {}, 1, None, True),
+    ("8 times the step", {"eta0": 8 * STEP, "compression_error": 4 * ERROR}, 1, None, True),
+    (
+        "the same, smaller error, shards' models of up to 1000 points",
+        {"eta0": 8 * STEP, "compression_error": 3 * ERROR, "max_points": 1000},
         1, None, True,
     ),
-    ("8 times the step, merged every 400", {"eta0": 8 * STEP, "epsilon": BUDGET}, 1, 400, True),
-    ("8 times the step, data seen twice", {"eta0": 8 * STEP, "epsilon": 4 * BUDGET}, 2, None, True),
+    (
+        "8 times the step, merged every 400",
+        {"eta0": 8 * STEP, "compression_error": ERROR},
+        1, 400, True,
+    ),
+    (
+        "8 times the step, data seen twice",
+        {"eta0": 8 * STEP, "compression_error": 4 * ERROR},
+        2, None, True,
+    ),
     (
         "4 times the step, data seen three times",
-        {"eta0": 4 * STEP, "epsilon": 2 * BUDGET},
+        {"eta0": 4 * STEP, "compression_error": 2 * ERROR},
         3, None, True,
     ),
 ]  # fmt: skip
@@ -52,7 +64,7 @@ def main() -> None:
     with threadpool_limits(1):
         show(
             f"ijcnn1, at most {CAP} points, hinge, {ORDERS} random orders",
-            ["run", "eta0", "epsilon", "test error % (each order)", "mean", "points",
+            ["run", "eta0", "compression_error", "test error % (each order)", "mean", "points",
              "gap to one model", "to the better one"],
             _rows(),
         )  # fmt: skip
@@ -101,7 +113,7 @@ def _rows() -> Iterator[tuple[Any, ...]]:
         gaps = [mean - whole[0], mean - min(whole)]
         text = ", ".join(f"{error:.2f}" for error in errors)
         used = {**STREAMS["ijcnn1"], **chosen}
-        yield label, used["eta0"], used["epsilon"], text, mean, max(points), *gaps
+        yield label, used["eta0"], used["compression_error"], text, mean, max(points), *gaps
 
 
 def _shards(X: Any, y: Any, passes: int) -> list[list[tuple[Any, Any]]]:
@@ -126,7 +138,7 @@ def _merges() -> Iterator[tuple[Any, ...]]:
 
 def _times() -> Iterator[tuple[Any, ...]]:
     X, y, _, _ = _data(0)
-    model = _model({"eta0": 8 * STEP, "epsilon": 4 * BUDGET})
+    model = _model({"eta0": 8 * STEP, "compression_error": 4 * ERROR})
     prints: list[str] = []
 
     def run(threads: int) -> None:

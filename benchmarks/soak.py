@@ -194,17 +194,21 @@ def _classifier(make: Callable[..., Any], samples: int, **settings: Any) -> Run:
 
 
 RUNS = {
-    "POLK": _classifier(POLKClassifier, 10**8, eta0=0.5, epsilon=0.05, alpha=1e-4),
+    "POLK": _classifier(POLKClassifier, 10**8, eta0=0.5, compression_error=0.05, alpha=1e-4),
     "AVM": _classifier(AVMClassifier, 10**8, max_points=100),
-    "COLK": _classifier(COLKClassifier, 10**7, eta0=0.5, epsilon=0.05),
+    "COLK": _classifier(COLKClassifier, 10**7, eta0=0.5, compression_error=0.05),
     "online kernel features": Run(
         10**7, 10**6,
-        lambda: OnlineKernelFeatures(8, budget=30, gamma=1.0, step_size="tracking", random_state=0),
+        lambda: OnlineKernelFeatures(
+            8, max_points=30, gamma=1.0, step_size="tracking", random_state=0
+        ),
         regions, _subspace, lambda said, piece: said, "fit error",
     ),
     "policy evaluation": Run(
         10**6, 10**5,
-        lambda: KernelPolicyEvaluation(policy.DISCOUNT, gamma=0.1, epsilon=0.01, random_state=0),
+        lambda: KernelPolicyEvaluation(
+            policy.DISCOUNT, gamma=0.1, compression_error=0.01, random_state=0
+        ),
         rewarded_walk, _evaluate, _value_errors, "squared error / variance of V",
     ),
 }  # fmt: skip

@@ -20,7 +20,7 @@ from benchmarks.data import whole_stream
 from benchmarks.settings import STREAMS
 from benchmarks.tables import show
 from benchmarks.timing import best
-from kernelstream import POLKClassifier, make_multidist
+from kernelstream import Parsimony, POLKClassifier, make_multidist
 
 _FIRST_USE = """
 import time; start = time.perf_counter()
@@ -37,7 +37,7 @@ def calls() -> None:
 
     def rows() -> Iterator[tuple[Any, ...]]:
         X, y = make_multidist(200_000, random_state=1)
-        model = POLKClassifier(gamma=1 / 1.2, epsilon=0.3)
+        model = POLKClassifier(gamma=1 / 1.2, compression_error=0.3)
         model.partial_fit(X[:1000], y[:1000], classes=range(5))
         inside = best(lambda: model.partial_fit(X, y)) / len(y) * 1e6
         yield f"one partial_fit of {len(y)} samples, {model.model_order_} points", inside, ""
@@ -99,9 +99,11 @@ def endurance() -> None:
     """A million samples at constant step: memory, order, time per sample, residual."""
     X, y = make_multidist(1_000_000, random_state=0)
     runs = {
-        "hinge, eta 0.5, epsilon 0.1, alpha 1e-4": {"eta0": 0.5, "epsilon": 0.1, "alpha": 1e-4},
+        "hinge, eta 0.5, compression_error 0.1, alpha 1e-4": {
+            "eta0": 0.5, "compression_error": 0.1, "alpha": 1e-4,
+        },
         "hinge, mini-batch 32, eta 6, parsimony 1e-4": {
-            "eta0": 6.0, "parsimony": 1e-4, "batch_size": 32,
+            "eta0": 6.0, "compression_error": Parsimony(1e-4), "batch_size": 32,
         },
     }  # fmt: skip
     for title, settings in runs.items():

@@ -25,7 +25,7 @@ from kernelstream.streams import open_stream
 
 ROWS = int(os.environ.get("KERNELSTREAM_BENCH_ROWS", 10_000_000))
 _BLOCK = 500_000
-_SETTINGS = {"gamma": 0.8333, "eta0": 0.5, "epsilon": 0.3, "alpha": 1e-4}
+_SETTINGS = {"gamma": 0.8333, "eta0": 0.5, "compression_error": 0.3, "alpha": 1e-4}
 _OPTIONS = [word for name, value in _SETTINGS.items() for word in (f"--{name}", str(value))]
 
 

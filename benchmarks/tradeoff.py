@@ -71,9 +71,9 @@ def _models(name: str, samples: int) -> Iterator[tuple[str, str, Any]]:
         yield "AVM", f"delta {delta:g}", model
     settings = STREAMS[name]
     for factor in EPSILONS:
-        epsilon = factor * settings["epsilon"]
-        model = POLKClassifier(**{**settings, "epsilon": epsilon}, **common)
-        yield "POLK", f"epsilon {epsilon:.3g}", model
+        error = factor * settings["compression_error"]
+        model = POLKClassifier(**{**settings, "compression_error": error}, **common)
+        yield "POLK", f"compression_error {error:.3g}", model
 
 
 def _draw(measured: list[tuple[Any, ...]]) -> None:

@@ -27,7 +27,9 @@ preparation = Preparation(stream.schema, ignore=["direction"]).start(first)
 # weight after ``log(2) / (eta0 * alpha)`` samples.
 eta0, alpha = 1.0, 1e-3
 print(f"half-life: {np.log(2.0) / (eta0 * alpha):.0f} samples")
-estimator = POLKClassifier(gamma=preparation.suggested_gamma, eta0=eta0, alpha=alpha, epsilon=0.2)
+estimator = POLKClassifier(
+    gamma=preparation.suggested_gamma, eta0=eta0, alpha=alpha, compression_error=0.2
+)
 model = StreamModel(estimator, preparation, "direction", "classification")
 
 # %%

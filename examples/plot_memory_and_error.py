@@ -2,8 +2,8 @@
 Memory against error
 ====================
 
-``epsilon`` is the error, in the norm of the RKHS, that each step may make to save points. It is
-the one number that trades memory and time for accuracy.
+``compression_error`` is the error, in the norm of the RKHS, that each step may make to save
+points. It is the one number that trades memory and time for accuracy.
 """
 
 import time
@@ -20,14 +20,15 @@ POLKClassifier().partial_fit(X[:100], y[:100])  # compiles, or loads what is com
 # From hardly any compression to far too much:
 budgets = np.geomspace(0.02, 1.0, 9)
 rows = []
-for epsilon in budgets:
-    model = POLKClassifier(gamma=1 / 1.2, eta0=0.5, epsilon=epsilon)
+for allowed in budgets:
+    model = POLKClassifier(gamma=1 / 1.2, eta0=0.5, compression_error=allowed)
     begin = time.perf_counter()
     model.partial_fit(X, y)
     each = 1e6 * (time.perf_counter() - begin) / len(y)
     error = 1.0 - model.score(X_test, y_test)
     rows.append((model.model_order_, error))
-    print(f"epsilon {epsilon:5.3f}: {rows[-1][0]:4} points, error {error:6.1%}, {each:.2f} us")
+    found = f"{rows[-1][0]:4} points, error {error:6.1%}, {each:.2f} us"
+    print(f"compression_error {allowed:5.3f}: {found}")
 points, errors = np.array(rows).T
 
 # %%
@@ -36,6 +37,6 @@ points, errors = np.array(rows).T
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 3.8), layout="constrained")
 for ax, values, label in ((left, points, "points"), (right, 100.0 * errors, "test error, %")):
     ax.plot(budgets, values, "o-", color="#0072B2")
-    ax.set(xscale="log", xlabel="epsilon", ylabel=label)
+    ax.set(xscale="log", xlabel="compression_error", ylabel=label)
     ax.set_ylim(bottom=0)
     ax.grid(color="#E6E6E6")

@@ -16,7 +16,7 @@ X, y, X_test, y_test = make_multidist(20_000, n_test=5000, random_state=6)
 
 def learner():
     """The same kernel for all: functions of different spaces have no mean."""
-    return POLKClassifier(gamma=1 / 1.2, eta0=0.5, epsilon=0.2)
+    return POLKClassifier(gamma=1 / 1.2, eta0=0.5, compression_error=0.2)
 
 
 def describe(name, model):

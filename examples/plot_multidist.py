@@ -17,7 +17,7 @@ X, y, X_test, y_test = make_multidist(20_000, n_test=2500, random_state=6)
 # ``average=True`` predicts with an average of all models so far, kept on the same points: right
 # for a stream that does not change. The classes are named beforehand only so that all pictures
 # have the same colours; new ones may come at any time.
-model = POLKClassifier(gamma=1 / 1.2, eta0=4.0, epsilon=0.6, max_points=20, average=True)
+model = POLKClassifier(gamma=1 / 1.2, eta0=4.0, compression_error=0.6, max_points=20, average=True)
 
 figure, axes = plt.subplots(2, 2, figsize=(9.0, 8.0), layout="constrained")
 seen = 0

@@ -31,7 +31,13 @@ streams = {agent: stream(agent) for agent in graph.nodes}
 def learn(penalty):
     """The same agents with another penalty."""
     network = ConsensusNetwork(
-        graph, penalty=penalty, two_way=True, gamma=1 / 1.2, eta0=2.0, epsilon=0.1, random_state=0
+        graph,
+        penalty=penalty,
+        two_way=True,
+        gamma=1 / 1.2,
+        eta0=2.0,
+        compression_error=0.1,
+        random_state=0,
     ).run(streams, batch=5)
     errors = network.errors(X_test, y_test)
     sent = network.trace_["bytes"].iloc[-1] / 1e6 if penalty else 0.0

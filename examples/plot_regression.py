@@ -22,7 +22,7 @@ targets = (y - center) / unit  # steps and errors are in the target's units
 losses = [Loss("squared_error"), Loss("huber", 0.5), Loss("absolute_error"), Loss("quantile", 0.9)]
 figure, axes = plt.subplots(2, 2, figsize=(9.0, 6.4), layout="constrained", sharey=True)
 for loss, ax in zip(losses, axes.flat, strict=True):
-    model = POLKRegressor(loss, gamma=50.0, eta0=0.2, parsimony=0.02, average=True)
+    model = POLKRegressor(loss, gamma=50.0, eta0=0.2, average=True)
     model.partial_fit(X, targets)
     plot_fit(model, X, targets, ax=ax, show_legend=False)
     wrong = np.sqrt(np.mean((model.predict(X) * unit + center - clean) ** 2))

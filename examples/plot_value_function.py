@@ -31,7 +31,9 @@ print(f"{met.last.sum()} episodes, {met.terminal.sum()} of them reached the top"
 # standardised; rewards are scaled so that values are of order one.
 discount = 0.99
 mean, unit = met.states.mean(axis=0), met.states.std(axis=0)
-model = KernelPolicyEvaluation(discount, gamma=4.0, eta0=0.5, epsilon=0.02, random_state=0)
+model = KernelPolicyEvaluation(
+    discount, gamma=4.0, eta0=0.5, compression_error=0.02, random_state=0
+)
 for start in range(0, len(met.rewards), 1000):  # they arrive in pieces
     part = slice(start, start + 1000)
     model.partial_fit(

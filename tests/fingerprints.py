@@ -139,10 +139,10 @@ class Fit(NamedTuple):
 
 
 SEED = {"random_state": 0}
-CAP = {"epsilon": 0.0, "max_points": 40, **SEED}
+CAP = {"compression_error": 0.0, "max_points": 40, **SEED}
 #: Enough points for blocks of removals and for products that BLAS computes.
-BLOCKS = {"gamma": 20.0, "epsilon": 0.0, "max_points": 200, "batch_size": 60, **SEED}
-TOGETHER = {"gamma": 0.8, "eta0": 1.0, "epsilon": 0.05, "classes": range(5), **SEED}
+BLOCKS = {"gamma": 20.0, "compression_error": 0.0, "max_points": 200, "batch_size": 60, **SEED}
+TOGETHER = {"gamma": 0.8, "eta0": 1.0, "compression_error": 0.05, "classes": range(5), **SEED}
 KERNELS = [
     Laplacian(0.5),
     Matern32(1.0),
@@ -201,7 +201,9 @@ MODELS = {
     "AVM, classes": Fit(partial(AVMClassifier, "margin_log_loss", **SEED), plane),
     "AVM, average": Fit(partial(AVMClassifier, "log_loss", average=0.5, **SEED), plane),
     "AVM, rectangles": Fit(
-        partial(AVMClassifier, coverage="hyperrectangle", delta=0.5, beta=0.1, **SEED), two_classes
+        partial(
+            AVMClassifier, coverage="hyperrectangle", delta=0.5, exact_probability=0.1, **SEED
+        ), two_classes
     ),
     "AVM, numbers": Fit(partial(AVMRegressor, **SEED), curve),
     "AVM, ball and cap": Fit(
@@ -243,7 +245,7 @@ MODELS = {
     "consensus, blocks": Fit(
         partial(
             ConsensusNetwork, networkx.cycle_graph(3), loss="squared_error", gamma=20.0,
-            epsilon=0.0, max_points=200, **SEED,
+            compression_error=0.0, max_points=200, **SEED,
         ),
         partial(plane, 1440), rounds(60),
     ),
@@ -251,11 +253,13 @@ MODELS = {
     "features, aligned": Fit(partial(OnlineKernelFeatures, 5, align=True), rows),
     "features, wide": Fit(partial(OnlineKernelFeatures, 20), lambda: only_rows(wide())),
     "features, sparse": Fit(
-        partial(OnlineKernelFeatures, 5, budget=40), lambda: only_rows(sparse())
+        partial(OnlineKernelFeatures, 5, max_points=40), lambda: only_rows(sparse())
     ),
     **{
         f"features, {name}": Fit(
-            partial(OnlineKernelFeatures, **{"n_components": 5, "budget": 11, **parameters}), rows
+            partial(
+                OnlineKernelFeatures, **{"n_components": 5, "max_points": 11, **parameters}
+            ), rows
         )
         for name, parameters in VARIANTS.items()
     },
@@ -327,7 +331,7 @@ def algebra() -> str:
 
 def merged() -> str:
     made = plane(600)
-    make = partial(POLKClassifier, gamma=20.0, epsilon=0.0, batch_size=10, **SEED)
+    make = partial(POLKClassifier, gamma=20.0, compression_error=0.0, batch_size=10, **SEED)
     parts = [make().partial_fit(made["X"][i::2], made["y"][i::2]) for i in range(2)]
     model = merge(parts, max_points=150)
     return digest(model.fingerprint(), model.partial_fit(**plane(100)).fingerprint())

@@ -29,7 +29,7 @@ def cut(batch, first, end):
 
 def new(**settings):
     preparation = Preparation(SCHEMA, buckets=8, warm_up=100)
-    extractor = OnlineKernelFeatures(4, budget=12, gamma=0.3, random_state=0, **settings)
+    extractor = OnlineKernelFeatures(4, max_points=12, gamma=0.3, random_state=0, **settings)
     return StreamFeatures(extractor, preparation)
 
 
@@ -38,7 +38,7 @@ def test_same_as_the_two_parts():
     errors = stream.learn(batch)
     preparation = Preparation(SCHEMA, buckets=8, warm_up=100)
     X = preparation.transform(batch, learn=True)
-    extractor = OnlineKernelFeatures(4, budget=12, gamma=0.3, random_state=0)
+    extractor = OnlineKernelFeatures(4, max_points=12, gamma=0.3, random_state=0)
     assert np.array_equal(errors, extractor.partial_fit_errors(X), equal_nan=True)
     fresh = rows(20, seed=1)
     expected = preparation.transform(fresh)

@@ -274,7 +274,7 @@ CHECKED = """
 from kernelstream import POLKClassifier, POLKRegressor
 from kernelstream.features import OnlineKernelFeatures
 POLKClassifier("log_loss", alpha=1e-3, gamma="scale", max_points=None, average=True)
-OnlineKernelFeatures(8, budget=24)
+OnlineKernelFeatures(8, max_points=24)
 POLKClassifier(alpha="x")
 POLKClassifier(alhpa=1)
 POLKRegressor(gamma="widest")

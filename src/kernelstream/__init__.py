@@ -7,6 +7,7 @@ from kernelstream.compression.coverage import Coverage
 from kernelstream.errors import CapWarning, DivergenceError, IllConditionedError
 from kernelstream.expansion import KernelExpansion
 from kernelstream.losses import Loss
+from kernelstream.schedules import Parsimony
 from kernelstream.storage import ModelFileError
 from kernelstream.streams import make_multidist, make_regression_outliers
 
@@ -47,6 +48,7 @@ __all__ = [
     "ModelFileError",
     "POLKClassifier",
     "POLKRegressor",
+    "Parsimony",
     "Preparation",
     "RBPClassifier",
     "Run",

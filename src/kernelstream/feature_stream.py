@@ -43,7 +43,7 @@ class StreamFeatures(Saved):
     >>> rows = Batch({"a": random.normal(size=500), "b": random.normal(size=500)},
     ...              lines=np.arange(500))
     >>> preparation = Preparation({"a": "number", "b": "number"})
-    >>> stream = StreamFeatures(OnlineKernelFeatures(4, budget=20, random_state=0), preparation)
+    >>> stream = StreamFeatures(OnlineKernelFeatures(4, max_points=20, random_state=0), preparation)
     >>> stream.learn(rows).shape  # the fit error of each row before it was learned from
     (500,)
     >>> stream.transform(rows).shape

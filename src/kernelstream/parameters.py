@@ -23,6 +23,7 @@ from typing import (
     Any,
     ClassVar,
     Literal,
+    Self,
     Union,
     dataclass_transform,
     get_args,
@@ -31,7 +32,7 @@ from typing import (
 
 import numpy as np
 
-from kernelstream import docstrings
+from kernelstream import docstrings, renamed
 
 # ---- what a parameter accepts -----------------------------------------------------------
 
@@ -40,7 +41,7 @@ class Constraint:
     """A kind of values.
 
     ``words`` say for errors what is accepted, ``kind`` for docstrings. On a command line
-    ``options`` may be typed, or what ``typed`` says; nobody can type an object.
+    ``options`` may be typed, or what ``typed`` says: an attribute of classes whose objects can be.
     """
 
     words = ""
@@ -171,6 +172,7 @@ class Instance(Constraint):
         names = [each.__name__ for each in classes]
         self.words = words or _alternatives([f"a {name}" for name in names])
         self.kind = kind or _alternatives(names)
+        self.typed = getattr(classes[0], "typed", "")
 
     def accepts(self, value: Any) -> bool:
         """Whether it is such an object."""
@@ -303,6 +305,10 @@ class Parameters:
     _sections: ClassVar[Mapping[str, str]] = {}  # of the docstring, as written
     _unlisted: ClassVar[tuple[str, ...]] = ()  # attributes of a base that say nothing here
 
+    def __new__(cls, *given: Any, **named: Any) -> Self:
+        renamed.refuse_old_names(cls.__name__, cls._parameters, named)
+        return super().__new__(cls)
+
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         written, constructor = cls.__dict__.get("__doc__"), cls.__dict__.get("__init__")
@@ -341,7 +347,7 @@ class Parameters:
             if not parameter.accepts(value):
                 raise ValueError(
                     f"{type(self).__name__}: {name} must be {parameter.accepted}; got "
-                    f"{_shown(value)}"
+                    f"{_shown(value)}{renamed.hint(name)}"
                 )
 
 

@@ -1,4 +1,4 @@
-"""Step sizes eta_t and error budgets eps_t as small values.
+"""Step sizes eta_t and compression errors eps_t that follow them, as small values.
 
 POLK's Table 1 pairs them: a constant step with eps = K eta^(3/2) keeps the model order
 finite; a diminishing step with eps = eta^2 converges exactly while the order grows.
@@ -6,7 +6,11 @@ finite; a diminishing step with eps = eta^2 converges exactly while the order gr
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import dataclass
+from numbers import Real
+from typing import ClassVar
 
 from kernelstream.core import schedule as core
 
@@ -49,30 +53,54 @@ class StepSize:
 
 
 @dataclass(frozen=True)
-class ErrorBudget:
-    """eps_t, the Hilbert norm error that one step may make.
+class Parsimony:
+    """A compression error that follows the step size: eps = factor * eta^power.
 
     Parameters
     ----------
-    name : {"fixed", "three_halves", "square"}
-        eps = number, eps = number eta^(3/2) or eps = number eta^2.
-    number : float
+    factor : float
+        Not negative. Larger: fewer points.
+    power : {1.5, 2}, default=1.5
+        1.5 for constant steps, 2 for diminishing ones.
 
     Examples
     --------
-    >>> ErrorBudget("three_halves", 0.04)(0.25)
+    >>> from kernelstream import POLKRegressor, Parsimony
+    >>> Parsimony(0.04)(0.25)
     0.005
+    >>> model = POLKRegressor(learning_rate="inverse_sqrt", compression_error=Parsimony(1.0, 2))
     """
 
-    name: str
-    number: float
+    factor: float
+    power: float = 1.5
+
+    #: How the command line takes it; the power may follow, after another colon.
+    typed: ClassVar[str] = "parsimony:FACTOR (times the step size to the power 1.5)"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.factor, Real) or not 0.0 <= self.factor < math.inf:
+            raise ValueError(f"the factor of Parsimony must be a number >= 0, got {self.factor!r}")
+        if self.power not in (1.5, 2):
+            raise ValueError(f"the power of Parsimony must be 1.5 or 2, got {self.power!r}")
+
+    @classmethod
+    def from_text(cls, text: str) -> Parsimony | None:
+        """What the command line was given; None where it is something else.
+
+        >>> Parsimony.from_text("parsimony:0.04"), Parsimony.from_text("parsimony:1:2")
+        (Parsimony(factor=0.04, power=1.5), Parsimony(factor=1.0, power=2.0))
+        """
+        found = re.fullmatch(r"parsimony:([0-9.e+-]+)(?::(1\.5|2))?", text.strip().lower())
+        try:
+            return found and cls(float(found[1]), float(found[2] or 1.5))
+        except ValueError:
+            return None
 
     @property
     def code(self) -> int:
-        """The branch of the compiled budget."""
-        names = {"fixed": core.FIXED, "three_halves": core.THREE_HALVES, "square": core.SQUARE}
-        return names[self.name]
+        """The branch of the compiled schedule."""
+        return core.SQUARE if self.power == 2 else core.THREE_HALVES
 
     def __call__(self, eta: float) -> float:
-        """The budget of a step of size ``eta``."""
-        return float(core.error_budget(self.code, self.number, eta))
+        """The error that a step of size ``eta`` may make."""
+        return float(core.error_budget(self.code, self.factor, eta))

@@ -88,8 +88,11 @@ def test_other_methods_have_no_delta(tool, model):
 def test_help_says_what_average_is_in_each_method():
     text = method_options()["average"]
     assert "polk, colk: Predict with an average" in text
-    for word in ("avm: Predict with the mean", "True", "a share in (0, 1)", "False", '"auto"'):
+    for word in ("avm: Predict with the mean", "True", "False", '"auto"'):
         assert word in text
+    text = method_options()["average_horizon"]
+    assert "polk, colk: Of average: how many steps" in text
+    assert "avm: Of average: the last part of the stream" in text
 
 
 def test_only_kernels_that_avm_takes_are_offered(tool, rows):

@@ -124,8 +124,9 @@ MISTAKES = {
     "bad parameter": (
         None, (*LEARN, "--eta0", "-1"), "--eta0 -1 is not accepted; use a number above 0"),
     "parameter that is no number": (
-        None, (*LEARN, "--epsilon", "much"),
-        "--epsilon much is not accepted; use one of: none, a number of at least 0"),
+        None, (*LEARN, "--compression-error", "much"),
+        "--compression-error much is not accepted; use one of: auto, a number of at least 0, "
+        "parsimony:FACTOR"),
     "parameter out of range": (
         None, (*LEARN, "--degree", "65"), "use a whole number of at least 1 and at most 64"),
     "unknown kernel": (
@@ -142,7 +143,9 @@ MISTAKES = {
         None, (*LEARN, "--gamma", "wide"), "use one of: auto, a number above 0"),
     "average or not": (
         None, (*LEARN, "--average", "ture"),
-        "did you mean true? Use one of: true, false, a whole number of at least 2"),
+        "did you mean true? Use one of: true, false"),
+    "parsimony": (
+        None, (*LEARN, "--compression-error", "parsimony:-1"), "parsimony:-1 is not accepted"),
     "seed": (None, (*LEARN, "--random-state", "x"), "--random-state x is not accepted; use a w"),
     "parameters that contradict": (
         None, (*LEARN, "--eta0", "10", "--alpha", "1"), "eta0 * alpha must be below 1"),
@@ -316,7 +319,7 @@ def turning(tmp_path_factory):
     return path
 
 
-QUICK = ("--eta0", 1, "--epsilon", 1, "--max-points", 20, "--target", "label")
+QUICK = ("--eta0", 1, "--compression-error", 1, "--max-points", 20, "--target", "label")
 
 
 def test_a_column_that_turns_to_text(tool, turning, tmp_path):
@@ -358,7 +361,7 @@ def test_rows_without_a_target(tool, rows, tmp_path):
 
 def test_numbers_to_predict(tool, tmp_path):
     write_rows(tmp_path / "numbers.csv", 3000, numbers=True)
-    words = ("learn", "numbers.csv", "--target", "height", "--eta0", 1, "--epsilon", 0.1)
+    words = ("learn", "numbers.csv", "--target", "height", "--eta0", 1, "--compression-error", 0.1)
     shown = json.loads(tool(*words, "--out", "m.ks", "--json").out)
     assert shown["task"] == "regression"
     assert shown["mae"] < 0.6 * shown["majority"]
@@ -670,7 +673,7 @@ def test_a_cap_is_told_in_the_same_words_everywhere(tool, tmp_path, method):
     assert f" {model.n_forced_} " in note
     assert told == note.replace("max_points=5", "--max-points 5")
     assert f"{note}." in (tmp_path / "page.html").read_text()
-    assert not re.search("would avoid|larger --epsilon|little harm", told)
+    assert not re.search("would avoid|larger --compression-error|little harm", told)
     if method == "avm":
         X, y = make_multidist(300, random_state=0)
         with pytest.warns(CapWarning) as warned:

@@ -61,7 +61,7 @@ def test_batches_do_not_matter(tool, rows, tmp_path):
 
 def test_every_option_reaches_the_extractor(tool, rows, tmp_path):
     tool(
-        *FEATURES, "--budget", 9, "--kernel", "laplacian", "--gamma", 0.3, "--alpha", 0.01,
+        *FEATURES, "--max-points", 9, "--kernel", "laplacian", "--gamma", 0.3, "--alpha", 0.01,
         "--solver", "nonparametric", "--step-size", "tracking", "--censoring", "rate:0.5",
         "--removal", "recency", "--forgetting", 0.9, "--no-align", "--random-state", 3,
         "--basis", "orthonormal",
@@ -69,7 +69,7 @@ def test_every_option_reaches_the_extractor(tool, rows, tmp_path):
     )  # fmt: skip
     given = StreamFeatures.load(tmp_path / "features.ks").extractor.get_params()
     expected = {
-        "n_components": 4, "budget": 9, "kernel": "laplacian", "gamma": 0.3, "alpha": 0.01,
+        "n_components": 4, "max_points": 9, "kernel": "laplacian", "gamma": 0.3, "alpha": 0.01,
         "solver": "nonparametric", "step_size": "tracking", "censoring": "rate:0.5",
         "removal": "recency", "forgetting": 0.9, "align": False, "random_state": 3,
         "basis": "orthonormal",
@@ -180,10 +180,10 @@ MISTAKES = {
         ("--out", "z.csv", "--step-size", "track"),
         "--step-size track is not accepted; did you mean tracking? Use one of: inverse, inv",
     ),
-    "budget": (
-        ("--out", "z.csv", "--budget", 10**7),
-        "--budget 10000000 is not accepted; use one of: auto, none, a whole number of at least 1 "
-        "and at most 1000000",
+    "max_points": (
+        ("--out", "z.csv", "--max-points", 10**7),
+        "--max-points 10000000 is not accepted; use one of: auto, none, a whole number of at least "
+        "1 and at most 1000000",
     ),
     "gamma": (("--out", "z.csv", "--gamma", "scale"), "depends on how the stream is cut"),
     "components": (("--out", "z.csv", "--n-components", "x"), "use a whole number of at least 1"),

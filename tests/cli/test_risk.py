@@ -8,8 +8,8 @@ from kernelstream import DivergenceError, POLKClassifier, load
 from tests.cli.tools import write_rows
 
 SETTINGS = {
-    False: ("--target", "label", "--eta0", 1, "--epsilon", 0.5, "--max-points", 40),
-    True: ("--target", "height", "--eta0", 0.2, "--epsilon", 0.1, "--max-points", 40),
+    False: ("--target", "label", "--eta0", 1, "--compression-error", 0.5, "--max-points", 40),
+    True: ("--target", "height", "--eta0", 0.2, "--compression-error", 0.1, "--max-points", 40),
 }
 
 

@@ -20,8 +20,8 @@ from kernelstream.streams import open_stream
 from tests.cli.tools import start, wait_until, write_rows
 
 SETTINGS = {
-    False: ("--target", "label", "--eta0", 1, "--epsilon", 0.5, "--max-points", 60),
-    True: ("--target", "height", "--eta0", 0.5, "--epsilon", 0.1, "--max-points", 60),
+    False: ("--target", "label", "--eta0", 1, "--compression-error", 0.5, "--max-points", 60),
+    True: ("--target", "height", "--eta0", 0.5, "--compression-error", 0.1, "--max-points", 60),
 }
 #: Checkpoints are written all the time.
 OFTEN = ("--batch-rows", 200, "--checkpoint-seconds", 0, "--checkpoint", "place")
@@ -248,7 +248,7 @@ def test_colk_from_a_file_and_back(tool, tmp_path, numbers):
         "colk",
         "--risk-weight",
         0.3,
-        "--beta",
+        "--tracking-rate",
         0.1,
     )
     refused = tool(*words, "--risk", "luck", code=2).err

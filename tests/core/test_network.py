@@ -43,7 +43,7 @@ def streams(loss, outputs, rounds, batch, seed=0):
 def test_any_penalty_is_stable_both_ways():
     coupling = Coupling("consensus", penalty=1e3, two_way=True)
     rounds = streams("log_loss", 3, size(80, 10), 4)
-    agents, _ = learn(rounds, "log_loss", 3, coupling, eta0=2.0, epsilon=0.1)
+    agents, _ = learn(rounds, "log_loss", 3, coupling, eta0=2.0, compression_error=0.1)
     for agent in agents.values():
         assert np.abs(agent.model.dual_coef_).max() < 100.0
 
@@ -101,7 +101,7 @@ def test_equals_the_naive_network(loss, outputs, batch, way, sparse):
         two_way=way.get("two_way", False),
     )
     agents, records = learn(
-        rounds, loss, outputs, coupling, silent, sparse, eta0=0.8, alpha=0.01, epsilon=0.1
+        rounds, loss, outputs, coupling, silent, sparse, eta0=0.8, alpha=0.01, compression_error=0.1
     )
     signed = outputs == 1 and not Loss(loss).for_regression
     targets = [
@@ -137,7 +137,7 @@ def test_equals_the_naive_network(loss, outputs, batch, way, sparse):
 )
 def test_without_penalty_agents_are_polk_bit_for_bit(loss, outputs, batch, average):
     rounds = streams(loss, outputs, size(60, 6), batch)
-    settings = {"eta0": 0.8, "epsilon": 0.05, "average": average}
+    settings = {"eta0": 0.8, "compression_error": 0.05, "average": average}
     agents, _ = learn(rounds, loss, outputs, Coupling("consensus"), **settings)
     for name, agent in agents.items():
         regression = Loss(loss).for_regression
@@ -184,7 +184,8 @@ def test_the_pull_alone_brings_agents_together():
         Coupling("consensus", penalty=0.9, normalised=False),
     ):
         settings = {
-            "loss": Loss("epsilon_insensitive", 5.0), "gamma": 1.0, "eta0": 1.0, "epsilon": 0.0,
+            "loss": Loss("epsilon_insensitive", 5.0), "gamma": 1.0, "eta0": 1.0,
+            "compression_error": 0.0,
         }  # fmt: skip
         names = ["a", "b"]
         agents = {

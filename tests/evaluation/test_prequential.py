@@ -353,9 +353,9 @@ SPOILED_CLASSES = [
     ("baselines/majority_recent", lambda a: a[:, 1:]),
     ("losses/sums", lambda a: a[1:]),
     ("trace/samples", lambda a: a[1:]),
-    ("waiting/y", lambda a: a[1:]),
-    ("waiting/X", lambda a: a[:, 1:]),
-    ("waiting/X", lambda a: a * np.nan),
+    ("waiting/targets", lambda a: a[1:]),
+    ("waiting/dense", lambda a: a[:, 1:]),
+    ("waiting/dense", lambda a: a * np.nan),
 ]
 SPOILED_NUMBERS = [
     ("metrics/recent", lambda a: a[:, 1:]),
@@ -363,7 +363,7 @@ SPOILED_NUMBERS = [
     ("metrics/sums", lambda a: a[1:]),
     ("metrics/spread_fading", lambda a: a.astype(int)),
     ("baselines/majority_sums", lambda a: a[1:]),
-    ("waiting/y", lambda a: a * np.nan),
+    ("waiting/targets", lambda a: a * np.nan),
 ]
 
 

@@ -66,7 +66,7 @@ def test_errors_while_learning_are_those_from_before():
 
 def test_the_history_is_a_ring():
     X = np.random.default_rng(0).normal(size=(1300, 2))
-    model = OnlineKernelFeatures(3, budget=6)
+    model = OnlineKernelFeatures(3, max_points=6)
     errors = model.partial_fit_errors(X)
     assert np.array_equal(model.fit_errors_, errors[-1000:])
     assert np.array_equal(model.fit_error_numbers_, np.arange(300, 1300))
@@ -77,9 +77,9 @@ def test_spheres_come_close_to_the_batch_solution(gamma, loose, budgeted):
     X = spheres(size(2000, 500))
     best = KernelFeatures(7, gamma=gamma, random_state=0).fit(X).inverse_fit_error(X).mean()
     for parameters, factor in (
-        ({"solver": "parametric", "budget": None}, loose),
-        ({"solver": "nonparametric", "budget": 35}, budgeted),
-        ({"solver": "nonparametric", "budget": 35, "step_size": "tracking"}, budgeted),
+        ({"solver": "parametric", "max_points": None}, loose),
+        ({"solver": "nonparametric", "max_points": 35}, budgeted),
+        ({"solver": "nonparametric", "max_points": 35, "step_size": "tracking"}, budgeted),
     ):
         model = OnlineKernelFeatures(7, gamma=gamma, **parameters).partial_fit(X)
         assert model.inverse_fit_error(X).mean() < factor * best
@@ -90,7 +90,7 @@ def test_alignment_keeps_features_of_old_samples_in_place():
 
     def movement(align):
         model = OnlineKernelFeatures(
-            6, budget=18, gamma=0.5, align=align, solver="nonparametric", step_size="tracking"
+            6, max_points=18, gamma=0.5, align=align, solver="nonparametric", step_size="tracking"
         ).partial_fit(X[:100])
         moved = []
         for first in range(100, len(X), 50):
@@ -129,7 +129,7 @@ def test_before_there_are_as_many_samples_as_features():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"budget": 4}, "budget=4 .* n_components=5"),
+        ({"max_points": 4}, "max_points=4 .* n_components=5"),
         ({"forgetting": 0.9}, "removal='recency'"),
         ({"censoring": "often"}, "censoring must be"),
         ({"censoring": "rate:2"}, "censoring must be"),
@@ -150,7 +150,7 @@ def test_what_cannot_change_on_the_way():
     X, _ = stream(OnlineKernelFeatures)
     model = small(OnlineKernelFeatures).partial_fit(X)
     before = model.fingerprint()
-    for change in ({"n_components": 4}, {"budget": 20}, {"align": True}, {"gamma": 2.0}):
+    for change in ({"n_components": 4}, {"max_points": 20}, {"align": True}, {"gamma": 2.0}):
         original = {name: getattr(model, name) for name in change}
         with pytest.raises(ValueError, match="cannot change"):
             model.set_params(**change).partial_fit(X)
@@ -166,7 +166,7 @@ def test_what_cannot_change_on_the_way():
 def test_joint_classifier_learns_what_a_line_cannot():
     X = spheres(size(3000, 600))
     y = (np.linalg.norm(X, axis=1) > 1.5).astype(int)
-    model = OnlineKernelFeatureClassifier(15, budget=30, gamma=0.5, random_state=0)
+    model = OnlineKernelFeatureClassifier(15, max_points=30, gamma=0.5, random_state=0)
     said = model.predict_then_learn(X, y, classes=[0, 1])
     assert (said != y)[len(y) // 2 :].mean() < 0.1
     assert np.array_equal(model.predict(X), (model.expansion_(X) > 0.0).astype(int))
@@ -179,7 +179,7 @@ def test_joint_classifier_follows_a_subspace_that_moves():
     X = random.normal(size=(size(3000, 600), 4))
     X[:, 2:] *= 0.1
     y = (X[:, 0] * X[:, 1] > 0.0).astype(int)
-    model = OnlineKernelFeatureClassifier(10, budget=40, gamma=0.3, step_size="tracking")
+    model = OnlineKernelFeatureClassifier(10, max_points=40, gamma=0.3, step_size="tracking")
     said = model.predict_then_learn(X, y, classes=[0, 1])
     assert (said != y)[len(y) // 2 :].mean() < 0.2
     assert model.n_updates_ > 0.9 * len(y)
@@ -207,7 +207,7 @@ def test_joint_regressor():
 def test_steps_of_lms_never_overshoot():
     X, y = stream(OnlineKernelFeatureRegressor)
     model = OnlineKernelFeatureRegressor(
-        5, budget=11, kernel="poly", degree=3, gamma=10.0, eta0=1e6, weight_alpha=0.0
+        5, max_points=11, kernel="poly", degree=3, gamma=10.0, eta0=1e6, weight_alpha=0.0
     ).partial_fit(X, 1e6 * y)
     assert np.abs(model.predict(X)).max() < 1e10
 
@@ -229,7 +229,7 @@ def test_tracking_steps_follow_a_stream_that_jumps(shift):
     """Also to where no stored sample reaches."""
     X = spheres(2000)
     X[1000:] += shift
-    model = OnlineKernelFeatures(15, budget=45, gamma=0.5, step_size="tracking", random_state=0)
+    model = OnlineKernelFeatures(15, max_points=45, gamma=0.5, step_size="tracking", random_state=0)
     errors = model.partial_fit_errors(X)
     before, after = errors[800:1000].mean(), errors[1800:].mean()
     assert errors[1000:1010].mean() > 2.0 * before
@@ -244,7 +244,7 @@ def test_tracking_steps_follow_a_stream_that_jumps(shift):
 def test_an_orthonormal_basis_stays_so_on_the_smallest_budget(rank, step_size):
     X = np.ones((30, 3)) if rank == 1 else spheres(120)
     model = OnlineKernelFeatures(
-        rank, budget=rank, kernel="linear" if rank == 1 else "rbf", removal="fifo",
+        rank, max_points=rank, kernel="linear" if rank == 1 else "rbf", removal="fifo",
         step_size=step_size, solver="parametric", basis="orthonormal",
     )  # fmt: skip
     for x in X:
@@ -266,7 +266,9 @@ def test_an_orthonormal_basis_stays_so_on_the_smallest_budget(rank, step_size):
 @pytest.mark.parametrize("step_size", ["tracking", "tracking_square"])
 def test_printed_steps_stay_finite(scale, parameters, step_size):
     X = scale * np.random.default_rng(0).normal(size=(400, 3))
-    model = OnlineKernelFeatures(2, budget=6, basis="printed", step_size=step_size, **parameters)
+    model = OnlineKernelFeatures(
+        2, max_points=6, basis="printed", step_size=step_size, **parameters
+    )
     for first in range(0, 400, 20):
         model.partial_fit(X[first : first + 20])
         assert all(np.isfinite(part).all() for part in model._state[:-1])
@@ -278,7 +280,7 @@ def test_alignment_survives_a_direction_that_dies_out():
     """The features turn no more than the subspace does, and the next direction fits in."""
     X = np.random.default_rng(0).normal(size=(140, 4))
     model = OnlineKernelFeatures(
-        4, budget=8, gamma=0.3, align=True, removal="fifo", step_size="tracking",
+        4, max_points=8, gamma=0.3, align=True, removal="fifo", step_size="tracking",
         solver="parametric",
     ).partial_fit(X[:100])  # fmt: skip
     ranks = set()
@@ -309,4 +311,4 @@ def test_without_parameters_memory_is_bounded_and_learning_does_not_hurt():
     first = model.partial_fit(X[:30]).inverse_fit_error(X).mean()
     assert model.partial_fit(X[30:]).inverse_fit_error(X).mean() < 1.05 * first
     assert (len(model.dictionary_), model._solver) == (30, "nonparametric")
-    assert model.set_params(budget=None)._solver == "parametric"
+    assert model.set_params(max_points=None)._solver == "parametric"

@@ -87,7 +87,7 @@ def test_finite_stays_finite(data):
         "step_size": data.draw(
             st.sampled_from(["inverse", "inverse_square", "tracking", "tracking_square"])
         ),
-        "budget": data.draw(st.sampled_from([None, 5, 9])),
+        "max_points": data.draw(st.sampled_from([None, 5, 9])),
         "removal": data.draw(st.sampled_from(["greedy", "exact", "fifo"])),
         "censoring": data.draw(st.sampled_from([None, "auto", 0.1, "rate:0.5"])),
     }
@@ -130,9 +130,9 @@ def test_memory_is_a_contract(estimator_class, variant):
     for first in range(0, 120, 10):
         model.partial_fit(X[first : first + 10], y[first : first + 10])
         capacity = max(16, 2 * (model.model_order_ + 1))
-        if model.budget is not None:
-            assert model.model_order_ <= model.budget
-            capacity = min(capacity, model.budget + 1)
+        if model.max_points is not None:
+            assert model.model_order_ <= model.max_points
+            capacity = min(capacity, model.max_points + 1)
         form = (capacity, 3, 5, model._outputs, model._keeps_gram)
         assert model.nbytes_ <= feature_bytes(*form)
         assert len(pickle.dumps(model)) <= model.nbytes_ + 8000
@@ -255,7 +255,7 @@ NONSENSE = {
     "rotation": lambda header, arrays: arrays["rotation"].__imul__(2.0),
     "large ridge": lambda header, arrays: header["status"].update(ridge=1.0),
     "kernel values": lambda header, arrays: arrays["gram"].__setitem__((0, 1), 0.5),
-    "over budget": lambda header, arrays: header["parameters"].update(budget=7),
+    "over budget": lambda header, arrays: header["parameters"].update(max_points=7),
     # Arrays without a byte, for which there would not be enough memory.
     "endless components": lambda header, arrays: arrays.update(weights=np.zeros((10**7, 0))),
     "endless features": lambda header, arrays: arrays.update(points=np.zeros((2**40, 0))),

@@ -40,7 +40,7 @@ def test_parameters_survive_clone_and_set_params(estimator_class):
 def test_names_and_frames():
     X, _ = stream(OnlineKernelFeatures)
     frame = pd.DataFrame(X, columns=["a", "b", "c"], index=np.arange(200) + 7)
-    model = OnlineKernelFeatures(4, budget=9).set_output(transform="pandas")
+    model = OnlineKernelFeatures(4, max_points=9).set_output(transform="pandas")
     Z = model.fit_transform(frame)
     assert list(Z.columns) == [f"onlinekernelfeatures{i}" for i in range(4)]
     assert list(Z.columns) == list(model.get_feature_names_out())
@@ -55,7 +55,7 @@ def test_pipeline_and_grid_search():
     y = (np.linalg.norm(X, axis=1) > 1.2).astype(int)
     pipeline = make_pipeline(
         StandardScaler(),
-        OnlineKernelFeatures(8, budget=24, solver="nonparametric"),
+        OnlineKernelFeatures(8, max_points=24, solver="nonparametric"),
         SGDClassifier(random_state=0),
     )
     search = GridSearchCV(pipeline, {"onlinekernelfeatures__gamma": [1e-6, 0.5]}, cv=3).fit(X, y)

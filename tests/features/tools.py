@@ -14,8 +14,8 @@ FORMS = {"dense": np.asarray, "csr": csr_array}
 
 #: Parameters whose branches differ, for small streams.
 VARIANTS = {
-    "no budget": {"budget": None, "solver": "parametric"},
-    "no budget, nonparametric": {"budget": None, "solver": "nonparametric"},
+    "no budget": {"max_points": None, "solver": "parametric"},
+    "no budget, nonparametric": {"max_points": None, "solver": "nonparametric"},
     "parametric": {"solver": "parametric"},
     "nonparametric": {"solver": "nonparametric"},
     "printed": {"basis": "printed", "step_size": "tracking"},
@@ -42,7 +42,7 @@ def stream(estimator_class, n=200, features=3, classes=2, seed=0):
 
 def small(estimator_class, **parameters):
     """An estimator that reaches its budget on a short stream."""
-    return estimator_class(**{"n_components": 5, "budget": 11, **parameters})
+    return estimator_class(**{"n_components": 5, "max_points": 11, **parameters})
 
 
 def in_pieces(model, X, y, size):

@@ -104,21 +104,25 @@ def models() -> dict[str, Any]:
             kernel=0.5 * Gaussian(0.3) + Gaussian(2.0), loss="huber", projection="random", **seeded
         ).partial_fit(X, y),
         "avm-classes": AVMClassifier(delta=1.0, **seeded).partial_fit(X, classes),
-        "avm-two": AVMClassifier(delta=1.0, average=True, beta=0.5, **seeded).partial_fit(X, two),
+        "avm-two": AVMClassifier(
+            delta=1.0, average=True, exact_probability=0.5, **seeded
+        ).partial_fit(X, two),
         "avm-waiting": AVMRegressor(**seeded).partial_fit(X, y),
-        "avm-numbers": AVMRegressor(delta=0.8, average=0.5, alpha=0.1, **seeded).partial_fit(X, y),
+        "avm-numbers": AVMRegressor(
+            delta=0.8, average=True, average_horizon=0.5, alpha=0.1, **seeded
+        ).partial_fit(X, y),
         "colk-classes": COLKClassifier(**seeded).partial_fit(X[:119], classes[:119]),
         "colk-cvar": COLKRegressor(risk="cvar", average=True, **seeded).partial_fit(X, y),
         "policy": learn(KernelPolicyEvaluation(**seeded), X, y, classes),
-        "features": OnlineKernelFeatures(n_components=4, budget=20, **seeded).partial_fit(X),
+        "features": OnlineKernelFeatures(n_components=4, max_points=20, **seeded).partial_fit(X),
         "features-aligned": OnlineKernelFeatures(
-            n_components=4, budget=20, align=True, **seeded
+            n_components=4, max_points=20, align=True, **seeded
         ).partial_fit(X),
         "features-classes": OnlineKernelFeatureClassifier(
-            n_components=4, budget=20, **seeded
+            n_components=4, max_points=20, **seeded
         ).partial_fit(X, classes),
         "features-numbers": OnlineKernelFeatureRegressor(
-            n_components=4, budget=20, **seeded
+            n_components=4, max_points=20, **seeded
         ).partial_fit(X, y),
         "features-batch": KernelFeatures(n_components=4, **seeded).fit(X),
         "expansion": KernelExpansion(Gaussian(0.5), X[:9], np.stack([y[:9], -y[:9]], axis=1)),
@@ -136,7 +140,7 @@ RUNS = {
 }
 #: A saved extractor, and the features that it gives.
 EXTRACTION = (
-    "features rows.csv --drop label --drop height --n-components 4 --budget 9 --buckets 4 "
+    "features rows.csv --drop label --drop height --n-components 4 --max-points 9 --buckets 4 "
     "--save tool-features.ks --out tool-features.csv",
     "features rows.csv --apply tool-features.ks --out tool-features.csv",
 )

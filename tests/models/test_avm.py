@@ -26,6 +26,11 @@ from tests.naive import avm as twin
 
 both = pytest.mark.parametrize("estimator_class", AVM)
 
+HALF = {"average": True, "average_horizon": 0.5}
+AVERAGES = {
+    "last": {"average": False}, "all": {"average": True}, "half": HALF, "auto": {"average": "auto"},
+}  # fmt: skip
+
 # Against the twin, through the estimators
 
 
@@ -33,7 +38,7 @@ both = pytest.mark.parametrize("estimator_class", AVM)
 @pytest.mark.parametrize("classes", [2, 3])
 def test_the_estimator_is_the_paper(form, classes):
     X, y = stream(AVMClassifier, n=400, classes=classes)
-    options = {"delta": 0.9, "beta": 5.0, "rho": 0.8}
+    options = {"delta": 0.9, "exact_probability": 5.0, "exact_decay": 0.8}
     model = AVMClassifier(
         "margin_log_loss", alpha=0.01, gamma=0.5, average=False, random_state=0, **options
     )
@@ -43,7 +48,7 @@ def test_the_estimator_is_the_paper(form, classes):
     targets = 2.0 * y - 1.0 if classes == 2 else y
     expected = twin.avm(
         twin.gaussian(0.5), X, targets, "margin_log_loss", outputs=1 if classes == 2 else 3,
-        regularisation=0.01, seed=seed, **options,
+        regularisation=0.01, seed=seed, delta=0.9, beta=5.0, rho=0.8,
     )  # fmt: skip
     assert model.model_order_ == len(expected.points)
     assert model.n_cells_ == len(expected.core)
@@ -300,8 +305,9 @@ def test_what_makes_the_model_cannot_change(estimator_class, change):
 @both
 @pytest.mark.parametrize(
     "parameters",
-    [{"alpha": 0.0}, {"delta": 0.0}, {"delta": -1.0}, {"beta": -1.0}, {"rho": -0.5},
-     {"average": 1.5}, {"average": 0.0}, {"coverage": "cube"}, {"max_points": 0}],
+    [{"alpha": 0.0}, {"delta": 0.0}, {"delta": -1.0}, {"exact_probability": -1.0},
+     {"exact_decay": -0.5}, {"average": 0.5}, {"average_horizon": 1.5}, {"average_horizon": 0.0},
+     {"coverage": "cube"}, {"max_points": 0}],
 )  # fmt: skip
 def test_bad_parameters_are_refused(estimator_class, parameters):
     with pytest.raises(ValueError, match=next(iter(parameters))):
@@ -332,7 +338,7 @@ def test_every_regression_loss_learns(loss):
     random = np.random.default_rng(0)
     X = random.uniform(-3.0, 3.0, (4000, 1))
     y = np.sin(2.0 * X[:, 0]) + 0.1 * random.normal(size=4000)
-    assert AVMRegressor(loss, alpha=1e-3, average=0.5).partial_fit(X, y).score(X, y) > 0.9
+    assert AVMRegressor(loss, alpha=1e-3, **HALF).partial_fit(X, y).score(X, y) > 0.9
 
 
 def test_the_default_regression_follows_a_changing_stream():
@@ -340,10 +346,10 @@ def test_the_default_regression_follows_a_changing_stream():
     X = random.uniform(-3.0, 3.0, (5000, 1))
     y = np.sin(X[:, 0] + np.linspace(0.0, 6.0, 5000))
     errors = {
-        average: np.mean((AVMRegressor(average=average).predict_then_learn(X, y) - y) ** 2)
-        for average in (AVMRegressor().average, 0.5)
+        name: np.mean((AVMRegressor(**given).predict_then_learn(X, y) - y) ** 2)
+        for name, given in {"default": {}, "half": HALF}.items()
     }
-    assert errors[False] < 0.7 * errors[0.5]
+    assert errors["default"] < 0.7 * errors["half"]
 
 
 def test_auto_takes_the_average_unless_the_stream_changes():
@@ -353,31 +359,31 @@ def test_auto_takes_the_average_unless_the_stream_changes():
     steady, moving = X[:, 0] * X[:, 1], X[:, 0] * np.cos(np.linspace(0.0, 12.0, 4000))
     mistakes = {}
     for name, y in (("steady", steady + noise > 0.0), ("moving", moving > 0.0)):
-        for average in (False, 0.5, "auto"):
-            model = AVMClassifier(average=average)
+        for average in ("last", "half", "auto"):
+            model = AVMClassifier(**AVERAGES[average])
             mistakes[name, average] = np.mean(model.predict_then_learn(X, y, classes=[0, 1]) != y)
-    assert mistakes["steady", 0.5] < 0.9 * mistakes["steady", False]
-    assert mistakes["moving", False] < 0.5 * mistakes["moving", 0.5]
-    for name, better in (("steady", 0.5), ("moving", False)):
+    assert mistakes["steady", "half"] < 0.9 * mistakes["steady", "last"]
+    assert mistakes["moving", "last"] < 0.5 * mistakes["moving", "half"]
+    for name, better in (("steady", "half"), ("moving", "last")):
         assert mistakes[name, "auto"] < 1.05 * mistakes[name, better]
 
 
 @pytest.mark.parametrize("loss", CLASSIFICATION_LOSSES)
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("average", [False, True, 0.5, "auto"])
+@pytest.mark.parametrize("average", AVERAGES)
 def test_every_classification_loss_learns(loss, classes, average):
     X, y = stream(AVMClassifier, n=3000, classes=classes)
-    model = AVMClassifier(loss, alpha=1e-3, average=average).partial_fit(X, y)
+    model = AVMClassifier(loss, alpha=1e-3, **AVERAGES[average]).partial_fit(X, y)
     assert model.score(X, y) > 0.75
 
 
-@pytest.mark.parametrize("average", [False, True, 0.5, "auto"])
+@pytest.mark.parametrize("average", AVERAGES)
 @pytest.mark.parametrize("loss", CLASSIFICATION_LOSSES)
 @pytest.mark.parametrize("labels", [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2]])
 def test_a_new_class_leaves_what_was_known(loss, labels, average):
     centres = np.array([[-2.0, 0.0], [2.0, 0.0], [0.0, 2.0], [0.0, -2.0]])
     random = np.random.default_rng(0)
-    model = AVMClassifier(loss, alpha=1e-3, delta=1.0, average=average)
+    model = AVMClassifier(loss, alpha=1e-3, delta=1.0, **AVERAGES[average])
     for known, label in enumerate(labels):
         X = random.normal(size=(50, 2))
         before = model.predict(X) if known else []
@@ -405,7 +411,7 @@ def test_the_norm_survives_a_new_class():
 @both
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("delta", ["auto", 0.8])
-@pytest.mark.parametrize("average", [False, True, 0.5, "auto"])
+@pytest.mark.parametrize("average", AVERAGES)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_predict_then_learn(estimator_class, form, delta, average, weighted):
     X, y = stream(estimator_class, n=300)
@@ -414,7 +420,7 @@ def test_predict_then_learn(estimator_class, form, delta, average, weighted):
         y[250:] -= 9 * (np.arange(50) % 3 == 0)
     X = FORMS[form](X)
     weight = np.arange(300) % 4 / 2.0 if weighted else np.ones(300)
-    model = estimator_class(delta=delta, average=average, random_state=0)
+    model = estimator_class(delta=delta, random_state=0, **AVERAGES[average])
     model.partial_fit(X[:30], y[:30])
     one_by_one, expected = copy.deepcopy(model), []
     said = model.predict_then_learn(X[30:], y[30:], sample_weight=weight[30:])
@@ -430,7 +436,7 @@ def test_predict_then_learn(estimator_class, form, delta, average, weighted):
 
 @both
 @pytest.mark.parametrize(
-    "parameters", [{}, {"delta": 0.8}, {"delta": 3.0, "beta": 4.0}, {"average": True}]
+    "parameters", [{}, {"delta": 0.8}, {"delta": 3.0, "exact_probability": 4.0}, {"average": True}]
 )
 @pytest.mark.parametrize("features", [3, 20])
 def test_learn_one_equals_partial_fit(estimator_class, parameters, features):

@@ -45,8 +45,8 @@ def skewed(n, seed):
 def test_the_estimator_is_the_paper(risk):
     X, y = stream(COLKRegressor, n=100)
     model = COLKRegressor(
-        risk=risk, risk_weight=0.3, order=3, level=0.8, beta=0.1, clip=2.0, gamma=0.5, eta0=0.4,
-        alpha=0.01, epsilon=0.05,
+        risk=risk, risk_weight=0.3, order=3, level=0.8, tracking_rate=0.1, clip=2.0, gamma=0.5,
+        eta0=0.4, alpha=0.01, compression_error=0.05,
     ).partial_fit(X, y)  # fmt: skip
     expected = colk(
         naive_kernels.gaussian(0.5), X, y, "squared_error", regularisation=0.01, initial_step=0.4,
@@ -65,7 +65,7 @@ def test_the_estimator_is_the_paper(risk):
 def test_without_risk_it_is_polk(form, features, parameters):
     for mine, other in ((COLKRegressor, POLKRegressor), (COLKClassifier, POLKClassifier)):
         X, y = stream(mine, n=401, features=features, classes=3)
-        options = {"eta0": 0.4, "epsilon": 0.1, "random_state": 0, **parameters}
+        options = {"eta0": 0.4, "compression_error": 0.1, "random_state": 0, **parameters}
         model = mine(risk_weight=0.0, **options).partial_fit(FORMS[form](X), y)
         polk = other(**{"batch_size": 2, **options}).partial_fit(FORMS[form](X), y)
         assert np.array_equal(model.dictionary_, polk.dictionary_)
@@ -168,14 +168,14 @@ def test_each_risk_does_what_its_name_says(risk, weight, share):
 def test_the_threshold_is_the_quantile():
     random = np.random.default_rng(0)
     X, y = random.normal(size=(20_000, 1)), random.exponential(size=20_000)
-    model = COLKRegressor("absolute_error", risk="cvar", level=0.8, eta0=1e-9, beta=0.01)
+    model = COLKRegressor("absolute_error", risk="cvar", level=0.8, eta0=1e-9, tracking_rate=0.01)
     model.partial_fit(X, y)  # f stays 0: the losses are the targets
     assert model.threshold_ == pytest.approx(np.log(5.0), rel=0.15)
     assert model.tracker_ == pytest.approx(1.0, rel=0.15)
 
 
-@pytest.mark.parametrize("beta", [0.01, 0.05, 0.1])
-def test_gradient_tracking_follows_a_function_that_learns(beta):
+@pytest.mark.parametrize("rate", [0.01, 0.05, 0.1])
+def test_gradient_tracking_follows_a_function_that_learns(rate):
     """Lemma 1: f's own progress does not enter the error of (20); it does that of (19)."""
     errors = {"momentum": 0.0, "average": 0.0}
     for seed in range(4):
@@ -184,7 +184,7 @@ def test_gradient_tracking_follows_a_function_that_learns(beta):
         y = 2.0 * np.sin(3.0 * X[:, 0]) + 0.3 * random.normal(size=1000)
         for tracking in errors:
             model = COLKRegressor(
-                risk_weight=0.0, gamma=5.0, eta0=0.05, beta=beta, tracking=tracking
+                risk_weight=0.0, gamma=5.0, eta0=0.05, tracking_rate=rate, tracking=tracking
             ).partial_fit(X[:60], y[:60])
             for first in range(60, 500, 20):
                 mean = np.mean((model.predict(X) - y) ** 2) / 2.0
@@ -238,7 +238,7 @@ def test_the_clip_does_not_touch_ordinary_data():
 
 def test_points_dropped_outside_a_step_make_past_and_present_equal():
     X, y = stream(COLKRegressor, n=200)
-    model = COLKRegressor(epsilon=0.01).partial_fit(X, y)
+    model = COLKRegressor(compression_error=0.01).partial_fit(X, y)
     assert model.model_order_ > 20
     model._drop_points(10)
     state = model._state
@@ -249,7 +249,7 @@ def test_points_dropped_outside_a_step_make_past_and_present_equal():
 
 def test_a_factor_that_is_given_up_leaves_points_and_weights_together(monkeypatch):
     X, y = stream(COLKRegressor, n=200)
-    model = COLKRegressor(epsilon=0.01).partial_fit(X, y)
+    model = COLKRegressor(compression_error=0.01).partial_fit(X, y)
 
     def watch(state, kernel, outputs):
         prune_block(state, outputs, 0.0, 0.0, 10, GREEDY, BLOCK)
@@ -334,7 +334,9 @@ def test_a_vector_is_tracked():
     X, y = skewed(3000, seed=0)
     functions = (loss_and_square, slope_and_square, mean_and_variance)
     options = {"gamma": 5.0, "eta0": 0.1, "average": True}
-    model = CompositionalLearner(*functions, n_tracked=2, beta=0.1, **options).partial_fit(X, y)
+    model = CompositionalLearner(*functions, n_tracked=2, tracking_rate=0.1, **options).partial_fit(
+        X, y
+    )
     ready = COLKRegressor(risk_weight=0.3, clip=None, **options).partial_fit(X, y)
     neutral = COLKRegressor(risk_weight=0.0, **options).partial_fit(X, y)
     assert model.tracker_.shape == (2,)
@@ -393,7 +395,7 @@ def test_a_function_that_raises_leaves_the_steps_before_it():
 
 def test_own_functions_give_memory_back_and_may_be_mapped(tmp_path):
     X, y = stream(COLKRegressor, n=200)
-    model = CompositionalLearner(*PLAIN, random_state=0, gamma=50.0, epsilon=0.0)
+    model = CompositionalLearner(*PLAIN, random_state=0, gamma=50.0, compression_error=0.0)
     model.partial_fit(X, y)
     held = model.nbytes_
     model.set_params(max_points=5).partial_fit(X[:4], y[:4])
@@ -450,7 +452,7 @@ def test_advice_names_what_bounds_the_step():
 def test_without_risk_it_is_polk_where_probabilities_are_one():
     X, y = stream(COLKRegressor, n=60)
     labels = np.digitize(y, [-0.3, 0.3])
-    options = {"eta0": 200.0, "alpha": 0.0, "epsilon": 0.0, "random_state": 0}
+    options = {"eta0": 200.0, "alpha": 0.0, "compression_error": 0.0, "random_state": 0}
     ours = COLKClassifier("log_loss", risk_weight=0.0, **options)
     polk = POLKClassifier("log_loss", batch_size=2, **options)
     for model in (ours, polk):

@@ -10,7 +10,7 @@ from kernelstream.expansion import KernelExpansion
 
 def parts(n=3, **parameters):
     X, y = make_multidist(1500, random_state=0)
-    settings = {"gamma": 1 / 1.2, "epsilon": 0.3, "random_state": 0, **parameters}
+    settings = {"gamma": 1 / 1.2, "compression_error": 0.3, "random_state": 0, **parameters}
     return [POLKClassifier(**settings).partial_fit(X[i::n], y[i::n]) for i in range(n)]
 
 

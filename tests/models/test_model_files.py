@@ -84,7 +84,7 @@ def test_labels_and_names_come_back(tmp_path):
 @pytest.mark.parametrize("estimator_class", REGRESSORS)
 def test_a_model_whose_cap_was_lowered_can_be_loaded(estimator_class, tmp_path):
     X, y = stream(estimator_class)
-    many = having(estimator_class, epsilon=0.0, gamma=5.0, delta=0.5)
+    many = having(estimator_class, compression_error=0.0, gamma=5.0, delta=0.5)
     model = estimator_class(**many).partial_fit(X, y).set_params(max_points=5)
     model.save(tmp_path / "model")
     again = load(tmp_path / "model")
@@ -201,7 +201,8 @@ NONSENSE = {
     "pending NaN": array("pending_dense", fill(np.nan)),
     "pending weights negative": array("pending_weights", fill(-1.0)),
     "pending of another width": array("pending_dense", lambda x: x[:, 1:]),
-    "pending data of another shape": array("pending_data", lambda data: np.zeros((0, 3))),
+    "pending of another shape": array("pending_dense", lambda x: x[:, 0]),
+    "pending of float32": array("pending_dense", lambda x: x.astype(np.float32)),
     "pending targets missing": lambda h, a: a.pop("pending_targets"),
     "pending sparse without an indptr": lambda h, a: (
         h.update(pending={"sparse": True}), a.update(pending_indptr=np.empty(0, np.int64))
@@ -402,12 +403,14 @@ def test_nonsense_expansions_are_refused(head, arrays, tmp_path):
 
 RESUMED = {
     "batch_size": [1, 2, 6, 32],
-    "average": [False, True, 50, 0.3],
+    "average": [False, True],
+    "average_horizon": [None, 50, 0.3],
     "projection": ["greedy", "random"],
     "risk": ["variance", "moments", "cvar"],
     "tracking": ["momentum", "average"],
     "delta": ["auto", 0.7],
-    "beta": [0.0, 0.05, 5.0],
+    "exact_probability": [0.0, 0.05, 5.0],
+    "tracking_rate": [0.05, 0.5],
     "max_points": [None, 12],
 }
 

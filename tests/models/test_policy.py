@@ -56,21 +56,23 @@ def chain_values(discount):
 
 def learned_chain(**parameters):
     model = KernelPolicyEvaluation(
-        0.9, kernel="linear", alpha=0.0, epsilon=0.0, eta0=0.1, average=True, **parameters
+        0.9, kernel="linear", alpha=0.0, compression_error=0.0, eta0=0.1, average=True, **parameters
     )
     return model.partial_fit(*chain(20_000)).predict(np.eye(5))
 
 
-@pytest.mark.parametrize(("method", "beta"), [("corrected", 0.001), ("corrected", 0.1),
+@pytest.mark.parametrize(("method", "rate"), [("corrected", 0.001), ("corrected", 0.1),
                                               ("gradient", 0.05)])  # fmt: skip
-def test_a_table_of_values_is_found(method, beta):
-    assert learned_chain(method=method, beta=beta) == pytest.approx(chain_values(0.9), rel=0.05)
+def test_a_table_of_values_is_found(method, rate):
+    assert learned_chain(method=method, tracking_rate=rate) == pytest.approx(
+        chain_values(0.9), rel=0.05
+    )
 
 
 def test_the_recursion_as_printed_does_not_find_it():
     """One number for all states: E[delta] = 0 for many functions; squared delta: biased."""
-    for beta in (0.01, 1.0):
-        wrong = learned_chain(method="scalar", beta=beta) / chain_values(0.9) - 1.0
+    for rate in (0.01, 1.0):
+        wrong = learned_chain(method="scalar", tracking_rate=rate) / chain_values(0.9) - 1.0
         assert np.abs(wrong).max() > 0.1
 
 
@@ -85,7 +87,9 @@ def test_a_value_function_in_closed_form():
     constant = discount / (1.0 - discount) * 0.15 * np.trace(P)
     test = rng.multivariate_normal(np.zeros(2), covariance, 1000)
     truth = -np.einsum("ij,jk,ik->i", test, P, test) - constant
-    model = KernelPolicyEvaluation(discount, gamma=0.1, epsilon=0.02, average=True, random_state=0)
+    model = KernelPolicyEvaluation(
+        discount, gamma=0.1, compression_error=0.02, average=True, random_state=0
+    )
     model.partial_fit(states, -np.einsum("ij,ij->i", states, states), states @ A.T + noise)
     wrong = model.predict(test) - truth
     assert np.sqrt(np.mean(wrong**2) / np.mean(truth**2)) < 0.1
@@ -106,7 +110,9 @@ def test_without_a_next_state_it_is_regression():
 
 @every
 def test_bellman_error_is_what_is_left(method):
-    model = KernelPolicyEvaluation(0.5, method=method, beta=0.05).partial_fit(*transitions(3000))
+    model = KernelPolicyEvaluation(0.5, method=method, tracking_rate=0.05).partial_fit(
+        *transitions(3000)
+    )
     left = model.bellman_error_
     size = abs(left) if method == "scalar" else np.abs(left(transitions()[0])).mean()
     assert 0.0 < size < 0.2
@@ -129,12 +135,14 @@ def test_temporal_differences_by_their_definition():
 
 
 @every
-@pytest.mark.parametrize("average", [False, True, 50])
+@pytest.mark.parametrize(
+    "average", [{}, {"average": True}, {"average": True, "average_horizon": 50}]
+)
 @pytest.mark.parametrize("form", FORMS)
 def test_any_chunking_gives_the_same_bits(method, average, form):
     states, rewards, next_states, terminal = transitions(120)
     data = FORMS[form](states), rewards, FORMS[form](next_states), terminal
-    new = KernelPolicyEvaluation(method=method, average=average, random_state=0)
+    new = KernelPolicyEvaluation(method=method, random_state=0, **average)
     whole = clone(new).partial_fit(*data).fingerprint()
     for size in (1, 7, 50):
         assert in_pieces(clone(new), data, size).fingerprint() == whole
@@ -211,8 +219,8 @@ def test_bad_input_changes_nothing(name):
         ({"discount": 1.0}, "discount"),
         ({"discount": -0.1}, "discount"),
         ({"method": "td"}, "method"),
-        ({"beta": 0.0}, "beta"),
-        ({"beta": 1.5}, "beta"),
+        ({"tracking_rate": 0.0}, "tracking_rate"),
+        ({"tracking_rate": 1.5}, "tracking_rate"),
         ({"eta0": 2.0, "alpha": 1.0}, "eta0"),
         ({"max_bytes": 10}, "max_bytes=10 .* at least"),
     ],
@@ -231,7 +239,7 @@ def test_what_cannot_change_on_the_way():
         with pytest.raises(ValueError, match="cannot"):
             model.set_params(**parameters).partial_fit(*transitions())
         model.set_params(**before)
-    model.set_params(discount=0.5, beta=0.2, eta0=0.1).partial_fit(*transitions())
+    model.set_params(discount=0.5, tracking_rate=0.2, eta0=0.1).partial_fit(*transitions())
 
 
 @every
@@ -239,7 +247,7 @@ def test_what_cannot_change_on_the_way():
 @pytest.mark.parametrize("size", [1e-300, 1.0, 1e50, 1e149])
 def test_finite_stays_finite_or_is_refused(method, eta0, size):
     states, rewards, next_states, terminal = transitions(60)
-    model = KernelPolicyEvaluation(0.99, method=method, eta0=eta0, alpha=0.0, beta=0.5)
+    model = KernelPolicyEvaluation(0.99, method=method, eta0=eta0, alpha=0.0, tracking_rate=0.5)
     for scale in (1.0, size):
         try:
             model.partial_fit(scale * states, size * rewards, next_states, terminal)
@@ -254,7 +262,7 @@ def test_finite_stays_finite_or_is_refused(method, eta0, size):
 
 @pytest.mark.parametrize("cap", [{"max_points": 5}, {"max_bytes": 6000}])
 def test_memory_is_a_contract(cap):
-    model = KernelPolicyEvaluation(epsilon=0.0, average=True, **cap)
+    model = KernelPolicyEvaluation(compression_error=0.0, average=True, **cap)
     data = transitions(120)
     for i in range(120):
         model.partial_fit(*(part[i : i + 1] for part in data))
@@ -367,7 +375,7 @@ def test_a_batch_that_cannot_wait_is_refused(tmp_path):
 
 @pytest.mark.filterwarnings("ignore::kernelstream.CapWarning")
 def test_a_raised_cap_makes_room_for_both_states():
-    model = KernelPolicyEvaluation(max_points=1, parsimony=0.0, random_state=0)
+    model = KernelPolicyEvaluation(max_points=1, compression_error=0.0, random_state=0)
     data = transitions(40)
     in_pieces(model, data, 20)
     in_pieces(model.set_params(max_points=10), data, 1)

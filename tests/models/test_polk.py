@@ -81,8 +81,8 @@ def test_weight_zero_is_absence(estimator_class, form, batch_size):
 
 @both
 def test_weight_multiplies_the_step(estimator_class):
-    twice = estimator_class(epsilon=0.0).partial_fit([[0.5]], [1], sample_weight=[2.0])
-    once = estimator_class(epsilon=0.0).partial_fit([[0.5]], [1])
+    twice = estimator_class(compression_error=0.0).partial_fit([[0.5]], [1], sample_weight=[2.0])
+    once = estimator_class(compression_error=0.0).partial_fit([[0.5]], [1])
     assert np.allclose(twice.dual_coef_, 2.0 * once.dual_coef_, rtol=1e-12)
 
 
@@ -197,12 +197,13 @@ REFUSED = {
     "eta0 too large for alpha": ({"eta0": 2.0, "alpha": 0.5}, "eta0 .* alpha must be below 1"),
     "negative eta0": ({"eta0": -1.0}, "eta0"),
     "NaN": ({"eta0": np.nan}, "eta0"),
-    "infinite epsilon": ({"epsilon": np.inf}, "epsilon"),
+    "infinite error": ({"compression_error": np.inf}, "compression_error"),
     "unknown kernel": ({"kernel": "magic"}, "kernel"),
     "unknown loss": ({"loss": "magic"}, "loss"),
     "no points": ({"max_points": 0}, "max_points"),
     "huge degree": ({"degree": 65}, "degree"),
-    "short average": ({"average": 1}, "average"),
+    "horizon as average": ({"average": 50}, "average must be True or False.*average_horizon"),
+    "short average": ({"average": True, "average_horizon": 1}, "average_horizon"),
 }
 
 
@@ -237,7 +238,7 @@ def test_what_makes_the_space_cannot_change(estimator_class, change):
 @both
 def test_step_size_may_change(estimator_class):
     X, y = stream(estimator_class, n=20)
-    model = estimator_class(epsilon=0.0, alpha=0.0).partial_fit(X, y)
+    model = estimator_class(compression_error=0.0, alpha=0.0).partial_fit(X, y)
     before = model.expansion_
     model.set_params(eta0=1e-6).partial_fit(X, y)
     assert 0.0 < before.distance(model.expansion_) < 1e-4
@@ -255,14 +256,17 @@ def test_a_single_point(estimator_class):
 def test_no_error_keeps_all_points(estimator_class):
     X = np.arange(40.0)[:, None]
     y = 1 + np.arange(40) % 2
-    model = estimator_class(epsilon=0.0, gamma=3.0).partial_fit(X, y)
+    model = estimator_class(compression_error=0.0, gamma=3.0).partial_fit(X, y)
     assert np.array_equal(np.sort(model.dictionary_[:, 0]), X[:, 0])
     assert model.error_spent_ == 0.0
 
 
 def test_a_larger_budget_saves_points():
     X, y = stream(POLKRegressor, n=1000)
-    orders = [POLKRegressor(epsilon=e).partial_fit(X, y).model_order_ for e in (0.003, 0.03, 0.3)]
+    orders = [
+        POLKRegressor(compression_error=e).partial_fit(X, y).model_order_
+        for e in (0.003, 0.03, 0.3)
+    ]
     assert orders == sorted(orders, reverse=True)
     assert orders[0] > 2 * orders[-1]
 
@@ -285,7 +289,9 @@ def test_fit_is_epochs_in_order_or_shuffled(estimator_class):
 
 def test_divergence_is_told_and_keeps_what_was_learned():
     X = np.linspace(0.0, 1.0, 200)[:, None]
-    model = POLKRegressor(eta0=1e3, epsilon=0.0, kernel="linear").partial_fit(X[:1], [1.0])
+    model = POLKRegressor(eta0=1e3, compression_error=0.0, kernel="linear").partial_fit(
+        X[:1], [1.0]
+    )
     with pytest.raises(DivergenceError, match=r"Sample \d+ .* smaller eta0") as error:
         model.partial_fit(100.0 * X, np.ones(200))
     assert "\n" not in str(error.value)

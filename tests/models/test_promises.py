@@ -17,6 +17,7 @@ from kernelstream import (
     DivergenceError,
     IllConditionedError,
     Loss,
+    Parsimony,
     POLKClassifier,
     POLKRegressor,
 )
@@ -217,13 +218,15 @@ WILD = {
     "eta0": [1e-3, 0.5, 10.0, 1e6, 1e100],
     "alpha": [1e-100, 1e-8, 1e-2, 1.0, 1e3, 1e100],
     "batch_size": [1, 2, 4],
-    "average": [False, True, 5, 0.5],
-    "epsilon": [None, 0.0, 1.0],
+    "average": [False, True, "auto"],
+    "average_horizon": [None, 5, 0.5],
+    "compression_error": ["auto", 0.0, 1.0, Parsimony(1.0, 2)],
     "max_points": [1, 5, 40],
     "slack": [0, 3],
     "delta": ["auto", 1e-100, 1.0, 1e100, 1e200],
     "coverage": ["hypersphere", "hyperrectangle"],
-    "beta": [0.0, 0.05, 3.0, 1e100],
+    "exact_probability": [0.0, 0.05, 3.0, 1e100],
+    "tracking_rate": [0.05, 1.0],
     "risk": ["variance", "semivariance", "moments", "cvar"],
     "risk_weight": [0.0, 1e-100, 1.0, 1e100],
     "tracking": ["momentum", "average"],
@@ -321,12 +324,13 @@ CAPPED = {
     "max_points": [None, 1, 10, 100],
     "slack": [0, 7],
     "max_bytes": [None, 3000, 30_000, 100_000],
-    "epsilon": [0.0, 0.05, 0.5],
+    "compression_error": [0.0, 0.05, 0.5],
     "batch_size": [1, 2, 8, 32],
-    "average": [False, True, 0.3],
+    "average": [False, True],
+    "average_horizon": [None, 5, 0.3],
     "tracking": ["momentum", "average"],
     "delta": ["auto", 0.1, 2.0],
-    "beta": [0.0, 0.05, 10.0],
+    "exact_probability": [0.0, 0.05, 10.0],
 }
 
 
@@ -360,7 +364,7 @@ def test_memory_is_a_contract(data):
 @capped
 def test_caps_can_be_lowered_on_the_way(estimator_class):
     X, y = stream(estimator_class, n=300)
-    small = having(estimator_class, epsilon=0.0, eta0=0.1, delta=0.1)
+    small = having(estimator_class, compression_error=0.0, eta0=0.1, delta=0.1)
     for n in range(20, 60):  # whatever the spare capacity is
         model = estimator_class(**small).partial_fit(X[:n], y[:n])
         model.set_params(max_points=10).partial_fit(X[n : n + 2], y[n : n + 2])
@@ -372,9 +376,9 @@ def test_caps_can_be_lowered_on_the_way(estimator_class):
 @with_komp
 def test_memory_is_given_back_after_learn_one(estimator_class):
     X, y = stream(estimator_class, n=150)
-    model = estimator_class(epsilon=0.0, gamma=5.0).partial_fit(X, y)
+    model = estimator_class(compression_error=0.0, gamma=5.0).partial_fit(X, y)
     assert model.model_order_ > 80
-    model.set_params(epsilon=50.0)
+    model.set_params(compression_error=50.0)
     for x, target in zip(X[:5], y, strict=False):
         model.learn_one(x, target)
     assert model.model_order_ == 0
@@ -408,7 +412,7 @@ def test_error_budget_is_kept(estimator_class, loss, classes, projection, max_po
     X[100:110] = X[:10]
     eta, alpha, epsilon = 0.3, 0.01, 0.08
     model = estimator_class(
-        loss, eta0=eta, alpha=alpha, epsilon=epsilon, projection=projection,
+        loss, eta0=eta, alpha=alpha, compression_error=epsilon, projection=projection,
         max_points=max_points, random_state=0,
     )  # fmt: skip
     known = {"classes": np.arange(classes)} if classes else {}
@@ -475,9 +479,9 @@ CHUNKING = {
     "batches of 5": {"batch_size": 5},
     "batches of 32": {"batch_size": 32},
     "average": {"average": True},
-    "fading average": {"average": 50},
-    "average of a part": {"average": 0.2},
-    "averaged batches": {"average": 50, "batch_size": 5},
+    "fading average": {"average": True, "average_horizon": 50},
+    "average of a part": {"average": True, "average_horizon": 0.2},
+    "averaged batches": {"average": True, "average_horizon": 50, "batch_size": 5},
     "random projection": {"projection": "random"},
     "cap": {"max_points": 9},
     "slack": {"max_points": 9, "slack": 4},
@@ -485,11 +489,16 @@ CHUNKING = {
     "cap on bytes of batches": {"max_bytes": 6000, "batch_size": 5},
     "polynomial": {"kernel": "poly", "degree": 2, "eta0": 0.01},
     "laplacian": {"kernel": "laplacian"},
-    "schedule": {"learning_rate": "inverse_sqrt", "parsimony": "square"},
+    "schedule": {"learning_rate": "inverse_sqrt", "compression_error": Parsimony(1.0, 2)},
     "delta given": {"delta": 0.5},
     "rectangles": {"delta": 0.5, "coverage": "hyperrectangle"},
-    "exact at times": {"beta": 10.0, "rho": 0.7},
-    "averaged moments": {"batch_size": 6, "risk": "moments", "average": 50},
+    "exact at times": {"exact_probability": 10.0, "exact_decay": 0.7},
+    "averaged moments": {
+        "batch_size": 6,
+        "risk": "moments",
+        "average": True,
+        "average_horizon": 50,
+    },
     "without gradient tracking": {"tracking": "average", "risk": "cvar", "max_points": 9},
 }
 CHUNKED = [(c, name) for c in ESTIMATORS for name in CHUNKING if usable(c, CHUNKING[name])]
@@ -529,7 +538,7 @@ def test_gamma_scale_is_frozen_by_the_first_call(estimator_class):
 
 def drawing(estimator_class):
     """What draws random numbers while learning."""
-    return having(estimator_class, projection="random", beta=10.0)
+    return having(estimator_class, projection="random", exact_probability=10.0)
 
 
 @every
@@ -587,7 +596,7 @@ def test_input_is_neither_modified_nor_kept(estimator_class, form, batch_size):
         assert np.array_equal(array, original)
     kept = list(model._state)
     if model._pending is not None:
-        kept += [*model._pending[0][:4], *model._pending[1:]]
+        kept += model._pending.to_arrays().values()
     assert not any(np.shares_memory(a, b) for a in given for b in kept)
     before = model.fingerprint()
     for array in given:
@@ -662,7 +671,7 @@ def test_factor_stays_exact(estimator_class, name, batch_size):
     X = NASTY[name](random)
     y = (np.sin(X[:, 0]) > 0.0).astype(int)
     batches = waiting(estimator_class, batch_size)
-    model = estimator_class(epsilon=1e-4, max_points=100, **batches).partial_fit(X, y)
+    model = estimator_class(compression_error=1e-4, max_points=100, **batches).partial_fit(X, y)
     assert model.residual_ < 1e-4
     assert np.isfinite(model.dual_coef_).all()
 
@@ -670,7 +679,7 @@ def test_factor_stays_exact(estimator_class, name, batch_size):
 def test_a_factor_without_digits_is_refused():
     random = np.random.default_rng(0)
     X, y = random.normal(size=(500, 3)), random.normal(size=500)
-    model = POLKRegressor(epsilon=0.0)  # all points: condition number 3e15
+    model = POLKRegressor(compression_error=0.0)  # all points: condition number 3e15
     try:
         model.partial_fit(X, y)
     except IllConditionedError:
@@ -683,8 +692,8 @@ def test_a_factor_without_digits_is_refused():
 def test_bits_do_not_depend_on_where_arrays_lie(estimator_class):
     """Sums in compiled loops must not change their order with the placement of memory."""
     parameters = having(
-        estimator_class, batch_size=50, max_points=100, parsimony=0.001, eta0=0.01, delta=3.0,
-        average=0.5,
+        estimator_class, batch_size=50, max_points=100, compression_error=Parsimony(0.001),
+        eta0=0.01, delta=3.0, average=True, average_horizon=0.5,
     )  # fmt: skip
     rng = np.random.default_rng(0)
     held = []

@@ -11,7 +11,13 @@ import kernelstream
 from kernelstream import DivergenceError, ModelFileError, storage
 from kernelstream.network import Agent, Coupling, LocalEngine
 
-SETTINGS = {"loss": "log_loss", "gamma": 0.8, "eta0": 1.0, "epsilon": 0.05, "random_state": 0}
+SETTINGS = {
+    "loss": "log_loss",
+    "gamma": 0.8,
+    "eta0": 1.0,
+    "compression_error": 0.05,
+    "random_state": 0,
+}
 
 
 def pair(coupling=None, **settings):
@@ -271,7 +277,7 @@ def test_a_step_that_would_overflow_names_the_agent():
 
 
 def test_the_watch_over_the_factor_goes_on():
-    agents = pair(epsilon=0.0, max_points=40)
+    agents = pair(compression_error=0.0, max_points=40)
     engine = LocalEngine()
     engine.start(agents)
     for number in range(300):

@@ -20,7 +20,7 @@ from kernelstream import (
 from kernelstream.network import ConsensusNetwork, LocalEngine, ProximityNetwork
 from kernelstream.network import _trace as trace_module
 
-COMMON = {"gamma": 0.8, "eta0": 1.0, "epsilon": 0.05, "random_state": 0}
+COMMON = {"gamma": 0.8, "eta0": 1.0, "compression_error": 0.05, "random_state": 0}
 
 
 def stream(n=240, seed=1):
@@ -94,7 +94,13 @@ def test_no_penalty_makes_agents_overshoot(graph, two_way):
 
 def test_explicit_penalties_leave_room_for_the_loss():
     x = np.zeros((1, 1))
-    common = {"loss": "squared_error", "gamma": 1.0, "alpha": 0.0, "eta0": 1.0, "epsilon": 0.0}
+    common = {
+        "loss": "squared_error",
+        "gamma": 1.0,
+        "alpha": 0.0,
+        "eta0": 1.0,
+        "compression_error": 0.0,
+    }
     for penalty, good in ((0.49, True), (0.51, False), (1e308, False)):
         network = ConsensusNetwork(
             nx.path_graph(2), penalty=penalty, coupling="explicit", random_state=0, **common
@@ -113,7 +119,7 @@ def test_without_penalty_agents_are_alone():
     network = consensus(penalty=0.0).run((X, y), batch=3)
     for i in range(4):
         model = POLKClassifier(
-            "log_loss", batch_size=3, gamma=0.8, eta0=1.0, epsilon=0.05, random_state=i
+            "log_loss", batch_size=3, gamma=0.8, eta0=1.0, compression_error=0.05, random_state=i
         ).partial_fit(X[i::4], y[i::4], classes=range(5))
         np.testing.assert_array_equal(network.model(i).dual_coef_, model.dual_coef_)
         np.testing.assert_array_equal(network.model(i).dictionary_, model.dictionary_)

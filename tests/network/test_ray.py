@@ -24,7 +24,13 @@ from kernelstream.network.ray_engine import RayEngine
 
 pytestmark = pytest.mark.slow
 
-SETTINGS = {"loss": "hinge", "gamma": 1.0, "epsilon": 0.3, "max_points": 30, "random_state": 0}
+SETTINGS = {
+    "loss": "hinge",
+    "gamma": 1.0,
+    "compression_error": 0.3,
+    "max_points": 30,
+    "random_state": 0,
+}
 BATCH = 4
 
 
@@ -143,7 +149,7 @@ def test_the_same_bits_as_the_local_engine_whatever_is_killed(ray, monkeypatch):
 
 def test_old_checkpoints_errors_and_death(ray, tmp_path):
     # Enough points for products that BLAS computes, with as many threads as here.
-    agents = make_agents(3, loss="squared_error", gamma=20.0, epsilon=0.0, max_points=200)
+    agents = make_agents(3, loss="squared_error", gamma=20.0, compression_error=0.0, max_points=200)
     local = LocalEngine()
     remote = RayEngine(folder=tmp_path, checkpoint_every=4, on_timeout="dead", timeout=0.001)
     batches = make_batches(agents, 12, 60)

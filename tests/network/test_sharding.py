@@ -10,7 +10,7 @@ from kernelstream import merge as merge_models
 from kernelstream.expansion import KernelExpansion
 from kernelstream.network._shards import make_shard
 
-SETTINGS = {"gamma": 1 / 1.2, "epsilon": 0.3, "random_state": 0}
+SETTINGS = {"gamma": 1 / 1.2, "compression_error": 0.3, "random_state": 0}
 
 
 def shards(n=4, samples=1600, seed=0):
@@ -90,8 +90,8 @@ def test_the_mean_of_shards_needs_larger_steps():
     """Each shard moves as far for a sample as one model would, their mean an n-th of that."""
     X, y = make_multidist(1600, random_state=0)
     parts = [(X[i::8], y[i::8]) for i in range(8)]
-    small = {**SETTINGS, "eta0": 0.02, "epsilon": 0.004}
-    large = {**SETTINGS, "eta0": 0.16, "epsilon": 0.032}
+    small = {**SETTINGS, "eta0": 0.02, "compression_error": 0.004}
+    large = {**SETTINGS, "eta0": 0.16, "compression_error": 0.032}
     norms = [
         fit_sharded(POLKClassifier(**chosen), parts).expansion_.norm() for chosen in (small, large)
     ]

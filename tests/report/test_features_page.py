@@ -17,7 +17,7 @@ SECTIONS = ["run", "headline", "time", "changes", "cost", "picture"]
 @pytest.fixture(scope="module")
 def model():
     X = np.random.default_rng(0).normal(size=(60, 3))
-    return OnlineKernelFeatures(4, budget=8, random_state=0).partial_fit(X)
+    return OnlineKernelFeatures(4, max_points=8, random_state=0).partial_fit(X)
 
 
 def page(tmp_path, model, errors, **parts):

@@ -362,7 +362,7 @@ def test_long_facts_are_folded(tmp_path, plane):
 
 def test_forced_removals_are_noted(tmp_path):
     X, y = make_multidist(300, random_state=0)
-    model = POLKClassifier(max_points=5, parsimony=0.0).partial_fit(X, y)
+    model = POLKClassifier(max_points=5, compression_error=0.0).partial_fit(X, y)
     page = written(tmp_path, model).text
     assert f"max_points=5 made room {model.n_forced_} times by removing a point" in page
     assert "What that costs depends on the stream: a run with a larger cap tells." in page

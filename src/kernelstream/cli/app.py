@@ -15,8 +15,10 @@ from typer.core import TyperGroup
 from kernelstream._version import __version__
 from kernelstream.cli import data, demo, diameter, features, learn, model, predict
 from kernelstream.cli.errors import UserError, describe
+from kernelstream.cli.methods import option
 from kernelstream.cli.terminal import complain, print_json, visible
 from kernelstream.errors import DivergenceError, IllConditionedError, naming
+from kernelstream.renamed import RENAMED, hint
 from kernelstream.storage import ModelFileError
 from kernelstream.streams import StreamError
 
@@ -42,6 +44,11 @@ def _visible_complaints() -> Iterator[None]:
         yield
     except _UsageError as error:
         error.message = visible(error.message)
+        old = getattr(error, "option_name", "").removeprefix("--").replace("-", "_")
+        if old in RENAMED:
+            new = " or ".join(map(option, RENAMED[old]))
+            error.message = f"{error.option_name} is {new} now{hint(old)}"
+            error.possibilities = None
         raise
 
 
@@ -56,7 +63,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _STREAM = "kernelstream datasets generate market --rows 20000 --out market.csv"
-_LEARN = "kernelstream learn market.csv --target direction --eta0 1 --epsilon 0.2 --alpha 1e-3"
+_LEARN = (
+    "kernelstream learn market.csv --target direction --eta0 1 --compression-error 0.2 --alpha 1e-3"
+)
 
 #: Shown by --help and run, in this order, by a test.
 EXAMPLES = {

@@ -16,12 +16,13 @@ from kernelstream.cli.terminal import say
 _STREAMS = (
     (
         "market", 45_000,
-        "--target direction --model polk --eta0 0.5 --epsilon 0.15 --alpha 1e-3 --max-points 200",
+        "--target direction --model polk --eta0 0.5 --compression-error 0.15 --alpha 1e-3 "
+        "--max-points 200",
     ),
     (
         "multidist", 100_000,
-        "--target label --model polk --gamma 0.8333 --eta0 4 --epsilon 0.6 --max-points 20 "
-        "--average true",
+        "--target label --model polk --gamma 0.8333 --eta0 4 --compression-error 0.6 "
+        "--max-points 20 --average true",
     ),
 )  # fmt: skip
 

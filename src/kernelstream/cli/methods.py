@@ -27,12 +27,6 @@ _EXAMPLES = {"max_bytes": " such as 65536, 64K or 2M"}
 #: The tool's gamma in every method: ``Preparation.suggested_gamma``.
 GAMMA = "1 / inputs; of LIBSVM rows 1 / their mean squared norm"
 
-#: What the help adds.
-_MORE = {
-    "max_points": " In Python 1000 by default; fewer here, since a stream is long and more points "
-    "make every step slower.",
-}
-
 
 def make_estimator(method: str, task: str, given: Mapping[str, str], **defaults: Any) -> Any:
     """An estimator with the parameters given on the command line.
@@ -64,8 +58,7 @@ def method_options(*only: str) -> dict[str, str]:
     for name in dict.fromkeys(name for method in chosen for name in _names(method)):
         holders = [method for method in chosen if name in _names(method)]
         defaults = "; ".join(_default(method, name) for method in holders)
-        text = _text(holders, name) + _MORE.get(name, "")
-        options[name] = f"{text} \\[{GAMMA if name == 'gamma' else defaults}]"
+        options[name] = f"{_text(holders, name)} \\[{GAMMA if name == 'gamma' else defaults}]"
     return options
 
 

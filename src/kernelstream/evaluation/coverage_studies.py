@@ -162,7 +162,7 @@ def beta_rho_surface(
     model, X, y
         As for :func:`diameter_curve`. Give the model a delta, and room in ``max_points``.
     betas, rhos : sequences of float
-        The paper's range is the default.
+        ``exact_probability`` and ``exact_decay``; the paper's range is the default.
 
     Returns
     -------
@@ -180,7 +180,10 @@ def beta_rho_surface(
     >>> bool(surface.points[1, 0] > surface.points[1, 1])
     True
     """
-    runs = [[_run(model, X, y, 0, beta=float(b), rho=float(r)) for r in rhos] for b in betas]
+    runs = [
+        [_run(model, X, y, 0, exact_probability=float(b), exact_decay=float(r)) for r in rhos]
+        for b in betas
+    ]
     errors, points, forced = (
         np.array([[run[part] for run in row] for row in runs]) for part in range(3)
     )

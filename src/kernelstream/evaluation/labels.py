@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelstream.buffer import Buffer
 from kernelstream.models._validation import LABEL_DTYPES
 
 Codes = NDArray[np.int64]
@@ -57,3 +59,28 @@ class Labels:
             raise ValueError("the labels of a run are not labels")
         self.codes = {name: code for code, name in enumerate(names)}
         self.dtype = dtype
+
+
+def buffer_state(held: Buffer, labelled: bool) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """A note for JSON, and arrays. Labels have numbers of their own: they may be new."""
+    note: dict[str, Any] = {
+        "shape": list(held.matrix.shape),
+        "sparse": held.rows.sparse,
+        "labels": None,
+    }
+    if labelled:
+        labels = Labels()
+        held = replace(held, targets=labels.encode(held.targets))
+        note["labels"] = labels.to_config()
+    return note, held.to_arrays()
+
+
+def buffer_from_state(note: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Buffer:
+    """What :func:`buffer_state` described."""
+    kind = np.float64 if note["labels"] is None else np.int64
+    held = Buffer.from_arrays(arrays, note["sparse"] is True, note["shape"][1], targets=kind)
+    if note["labels"] is None:
+        return held
+    labels = Labels()
+    labels.set_config(note["labels"])
+    return replace(held, targets=labels.decode(held.targets))

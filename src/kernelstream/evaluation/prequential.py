@@ -11,16 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, issparse
 from sklearn.utils import check_array
 
+from kernelstream.buffer import Buffer
 from kernelstream.evaluation.baselines import Baselines
-from kernelstream.evaluation.labels import Labels
+from kernelstream.evaluation.labels import Labels, buffer_from_state, buffer_state
 from kernelstream.evaluation.learner import Learner, Said, is_classification
 from kernelstream.evaluation.metrics import ClassMetrics, NumberMetrics, check_names
 from kernelstream.evaluation.risk import LossDistribution
 from kernelstream.evaluation.trace import Trace
-from kernelstream.evaluation.waiting import Waiting
 from kernelstream.models.in_units import InUnits
 from kernelstream.parts import part_of, prefixed
-from kernelstream.rows import check_columns
+from kernelstream.rows import as_rows, check_columns
 
 DEFAULT_METRICS = {True: ("accuracy", "kappa"), False: ("mae", "rmse")}
 
@@ -199,7 +199,7 @@ class Prequential:
         )
         self._baselines = Baselines(self._names[0], self._labels, window=window, lag=lag)
         #: Samples held back: not predicted yet, or with a lag predicted but not learned.
-        self._waiting: Waiting | None = None
+        self._waiting: Buffer | None = None
         #: Targets and what was said of them, not yet told to the metrics; samples told before.
         self._told = 0
         self._untold: list[tuple[NDArray[Any], list[Said]]] = []
@@ -251,13 +251,14 @@ class Prequential:
         """Use what was held back, and record where the run stands. It may go on afterwards."""
         waiting, self._waiting = self._waiting, None
         if waiting is not None and not self._lag:
-            self._advance(*waiting)
+            self._advance(waiting.matrix, waiting.targets)
         recorded = self.trace.to_columns()["samples"]
         if self.samples and (not len(recorded) or recorded[-1] != self.samples):
             self._record()
         if waiting is not None and self._lag:  # all predicted before, their labels have come now
-            for i in range(len(waiting[1])):
-                self._learner.learn(waiting[0][i : i + 1], waiting[1][i : i + 1])
+            X, y = waiting.matrix, waiting.targets
+            for i in range(len(y)):
+                self._learner.learn(X[i : i + 1], y[i : i + 1])
         return self.trace
 
     def _admit(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
@@ -301,7 +302,7 @@ class Prequential:
 
     def _predict_then_learn_late(self, X: Any, y: NDArray[Any]) -> list[Said]:
         """Sample by sample with a lag; nothing for the first ones of a fresh model."""
-        before = 0 if self._waiting is None else len(self._waiting[1])
+        before = 0 if self._waiting is None else len(self._waiting)
         unmeasured = self._unmeasured - self.samples
         X, y = self._with_waiting(X, y)
         said = []
@@ -352,10 +353,13 @@ class Prequential:
             self.on_record(record)
 
     def _with_waiting(self, X: Any, y: NDArray[Any]) -> tuple[Any, NDArray[Any]]:
-        return (X, y) if self._waiting is None else self._waiting.followed_by(X, y)
+        if self._waiting is not None:
+            both = self._waiting.followed_by(Buffer(as_rows(X), y))
+            X, y = both.matrix, both.targets
+        return X, y
 
     def _wait(self, X: Any, y: NDArray[Any], first: int) -> None:
-        self._waiting = Waiting(X[first:].copy(), y[first:].copy()) if first < len(y) else None
+        self._waiting = Buffer.of(X[first:], y[first:]) if first < len(y) else None
 
     # ---- checkpoints ----------------------------------------------------------------------
 
@@ -390,7 +394,7 @@ class Prequential:
         if self._labels is not None:
             header["labels"] = self._labels.to_config()
         if self._waiting is not None:
-            header["waiting"], waiting = self._waiting.state(self._labels is not None)
+            header["waiting"], waiting = buffer_state(self._waiting, self._labels is not None)
             arrays |= prefixed("waiting/", waiting)
         return header, arrays
 
@@ -430,8 +434,8 @@ class Prequential:
         run._metrics.set_arrays(part_of("metrics/", arrays))
         run._baselines.set_arrays(part_of("baselines/", arrays))
         if header["waiting"] is not None:
-            run._waiting = Waiting.restore(header["waiting"], part_of("waiting/", arrays))
-            run._admit(*run._waiting)
+            run._waiting = buffer_from_state(header["waiting"], part_of("waiting/", arrays))
+            run._admit(run._waiting.matrix, run._waiting.targets)
         return run
 
 

@@ -28,8 +28,8 @@ _FOLLOWING = ("tracking", "tracking_square")
 _EARLY = 5
 #: Stored samples whose kernel values a file must have right.
 _CHECKED = 500
-#: Stored samples for each component with ``budget="auto"``: the paper has 1.5 to 5.
-_BUDGET = 5
+#: Stored samples for each component with ``max_points="auto"``: the paper has 1.5 to 5.
+_POINTS_EACH = 5
 _SOLVERS = {"parametric": core.PARAMETRIC, "nonparametric": core.NONPARAMETRIC}
 _STEPS = {
     "inverse": core.INVERSE,
@@ -47,7 +47,7 @@ _REMOVALS = {
 Components = Annotated[
     int, Whole(1, 10_000), "Directions of the subspace, and features (r in the paper)."
 ]
-Budget = Annotated[
+MaxPoints = Annotated[
     int | Literal["auto"] | None,
     Whole(1, 1_000_000),
     """Stored samples at most (B in the paper), at least n_components; ``auto`` is 5 times as
@@ -86,7 +86,7 @@ class FeatureLearner(KernelEstimator):
     """
 
     n_components: Components = field(default=10, kw_only=False)
-    budget: Budget = "auto"
+    max_points: MaxPoints = "auto"
     kernel: p.Kernel = "rbf"
     gamma: Annotated[p.Gamma, "The paper writes 1 / gamma."] = "auto"
     degree: p.Degree = 3
@@ -146,7 +146,7 @@ class FeatureLearner(KernelEstimator):
 
     _multiplies = True
     _lasting: ClassVar[tuple[str, ...]] = (
-        "n_components", "budget", "kernel", "gamma", "degree", "coef0", "solver", "basis",
+        "n_components", "max_points", "kernel", "gamma", "degree", "coef0", "solver", "basis",
     )  # fmt: skip
     batch_size = 1
     _waits = False
@@ -160,10 +160,10 @@ class FeatureLearner(KernelEstimator):
 
     def _check_combination(self) -> None:
         super()._check_combination()
-        if self._budget is not None and self._budget < self.n_components:
+        if self._most_points is not None and self._most_points < self.n_components:
             raise ValueError(
-                f"budget={self.budget} stored samples cannot span n_components="
-                f"{self.n_components} directions: choose a larger budget or fewer components"
+                f"max_points={self.max_points} stored samples cannot span n_components="
+                f"{self.n_components} directions: choose more points or fewer components"
             )
         if self.forgetting != 1.0 and self.removal != "recency":
             raise ValueError(
@@ -202,17 +202,19 @@ class FeatureLearner(KernelEstimator):
         return make_kernel(self.kernel, first_gamma(self.gamma, rows), self.degree, self.coef0)
 
     @property
-    def _budget(self) -> int | None:
-        if self.budget is None:
+    def _most_points(self) -> int | None:
+        if self.max_points is None:
             return None
-        return int(_BUDGET * self.n_components if self.budget == "auto" else self.budget)
+        return int(
+            _POINTS_EACH * self.n_components if self.max_points == "auto" else self.max_points
+        )
 
     @property
     def _solver(self) -> str:
         if self.solver != "auto":
             return str(self.solver)
         follows = self.step_size in _FOLLOWING
-        return "parametric" if self.budget is None or follows else "nonparametric"
+        return "parametric" if self.max_points is None or follows else "nonparametric"
 
     @property
     def _orthonormal(self) -> bool:
@@ -223,10 +225,10 @@ class FeatureLearner(KernelEstimator):
     @property
     def _keeps_gram(self) -> bool:
         """The parametric solver without a budget never looks at the kernel matrix."""
-        return self.budget is not None or self._solver == "nonparametric"
+        return self.max_points is not None or self._solver == "nonparametric"
 
     def _capacity_limit(self, features: int, outputs: int | None = None) -> int:
-        return int(np.iinfo(np.int32).max) if self._budget is None else self._budget + 1
+        return int(np.iinfo(np.int32).max) if self._most_points is None else self._most_points + 1
 
     def _allocate(self, features: int, capacity: int, seed: int) -> Any:
         return feature_state.allocate(
@@ -252,16 +254,18 @@ class FeatureLearner(KernelEstimator):
         if not self._orthonormal:
             return 0
         many = _EARLY * self.n_components
-        if self._budget is None:
+        if self._most_points is None:
             return many
         # Samples that come later get short rows from (19): they need places that are free.
-        return min(many, self._budget if self._solver == "parametric" else self._budget // 2)
+        return min(
+            many, self._most_points if self._solver == "parametric" else self._most_points // 2
+        )
 
     def _settings(self, outputs: int, most: int) -> NDArray[Any]:
         r, parametric = float(self.n_components), self._solver == "parametric"
-        budget = core.UNLIMITED if self._budget is None else self._budget
+        most = core.UNLIMITED if self._most_points is None else self._most_points
         values = (
-            self._orthonormal, self._early, float(self.alpha), budget,
+            self._orthonormal, self._early, float(self.alpha), most,
             _SOLVERS[self._solver], _STEPS[self.step_size], r**2 / 5.0 if parametric else r**3,
             _REMOVALS[self.removal], float(self.forgetting), *self._censoring(), bool(self.align),
             *self._learner(), outputs,
@@ -302,7 +306,7 @@ class FeatureLearner(KernelEstimator):
         if not state.order and model._keeps_gram:  # nothing says whether there is a matrix
             side = state.capacity
             model._state = state = state._replace(gram=np.zeros((side, side)))
-        most = state.order if model._budget is None else model._budget
+        most = state.order if model._most_points is None else model._most_points
         matrix = (len(state.gram) > 0) == model._keeps_gram
         if state.weights.shape[1] != model.n_components or state.order > most or not matrix:
             raise ValueError("the parameters contradict the state")
@@ -335,9 +339,9 @@ class FeatureLearner(KernelEstimator):
     nbytes_ = documented(
         KernelEstimator.nbytes_,
         """Bytes held: 8 (c (p + r + 4 + c) + r (4 r + C) + 2000) plus a record, where the capacity
-        c is at most max(16, 2 B + 2) and at most budget + 1, and C counts the outputs of a joint
-        learner. The parametric solver without a budget needs no kernel matrix: then without the
-        last c.""",
+        c is at most max(16, 2 B + 2) and at most max_points + 1, and C counts the outputs of a
+        joint learner. The parametric solver without a budget needs no kernel matrix: then without
+        the last c.""",
     )
 
     def _fitted(self) -> Any:

@@ -6,7 +6,7 @@ from dataclasses import field
 from typing import Annotated, Any
 
 from kernelstream.docstrings import documented
-from kernelstream.features._base import Budget, Components, FeatureLearner
+from kernelstream.features._base import Components, FeatureLearner, MaxPoints
 from kernelstream.losses import make_loss
 from kernelstream.models import _parameters as p
 from kernelstream.models._classifier import KernelClassifier
@@ -43,7 +43,7 @@ class _Joint(FeatureLearner):
     """
 
     n_components: Components = field(default=20, kw_only=False)
-    budget: Budget = 60
+    max_points: MaxPoints = 60
     weight_alpha: _WeightAlpha = 1e-4
     learning_rate: _LearningRate = "inverse_time"
     eta0: _Eta0 = 1.0
@@ -96,7 +96,7 @@ class OnlineKernelFeatureClassifier(_Joint, KernelClassifier):
     >>> from kernelstream import make_multidist
     >>> from kernelstream.features import OnlineKernelFeatureClassifier
     >>> X, y, X_test, y_test = make_multidist(3000, n_test=1000, random_state=1)
-    >>> model = OnlineKernelFeatureClassifier(15, budget=30)
+    >>> model = OnlineKernelFeatureClassifier(15, max_points=30)
     >>> for start in range(0, 3000, 500):  # the stream arrives in pieces
     ...     model = model.partial_fit(X[start : start + 500], y[start : start + 500])
     >>> bool(model.score(X_test, y_test) > 0.95)
@@ -123,7 +123,7 @@ class OnlineKernelFeatureRegressor(_Joint, KernelRegressor):
     >>> random = np.random.default_rng(0)
     >>> X = random.uniform(-3.0, 3.0, (3000, 1))
     >>> y = np.sin(2.0 * X[:, 0]) + 0.1 * random.normal(size=3000)
-    >>> model = OnlineKernelFeatureRegressor(10, budget=20).partial_fit(X, y)
+    >>> model = OnlineKernelFeatureRegressor(10, max_points=20).partial_fit(X, y)
     >>> bool(model.score(X, y) > 0.9)
     True
     """

@@ -37,7 +37,7 @@ class OnlineKernelFeatures(
     >>> from kernelstream.features import OnlineKernelFeatures
     >>> random = np.random.default_rng(0)
     >>> X = random.normal(size=(2000, 2))
-    >>> features = OnlineKernelFeatures(8, budget=24, gamma=0.1)
+    >>> features = OnlineKernelFeatures(8, max_points=24, gamma=0.1)
     >>> for start in range(0, 2000, 500):  # the stream arrives in pieces
     ...     features = features.partial_fit(X[start : start + 500])
     >>> features.transform(X[:5]).shape

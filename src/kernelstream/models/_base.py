@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
+from kernelstream.buffer import Buffer
 from kernelstream.core import ahead
 from kernelstream.core.kernel import Rows
 from kernelstream.core.loop import block_pass, sample_pass
@@ -39,13 +40,8 @@ from kernelstream.models._learned import LearnedFunction
 from kernelstream.models._memory import BoundedMemory
 from kernelstream.models._words import InWords
 from kernelstream.parameters import Parameters
-from kernelstream.rows import (
-    copy_rows,
-    dense_rows,
-    slice_rows,
-    stack_rows,
-    take_rows,
-)
+from kernelstream.renamed import refuse_old_names
+from kernelstream.rows import dense_rows, slice_rows, take_rows
 
 #: Samples handed to the compiled pass at once when ``fit`` reorders them.
 _FIT_BLOCK = 4096
@@ -76,9 +72,7 @@ class KernelEstimator(
     # See _run; what learn_one calls, see _prepare_call.
     _plan: tuple[int, NDArray[Any], Any] | None = field(init=False, default=None)
     _call: Any = field(init=False, default=None)
-    _pending: tuple[Rows, NDArray[np.float64], NDArray[np.float64]] | None = field(
-        init=False, default=None
-    )
+    _pending: Buffer | None = field(init=False, default=None)  # of an unfinished batch
 
     # ---- what a method supplies -------------------------------------------------------
 
@@ -116,8 +110,7 @@ class KernelEstimator(
         if hasattr(self, "_state"):  # joblib may have mapped the arrays read-only
             self._state = type(self._state)(*(np.array(part) for part in self._state))
         if self._pending is not None:
-            rows, targets, weights = self._pending
-            self._pending = copy_rows(rows), np.array(targets), np.array(weights)
+            self._pending = self._pending.copy()
 
     def __copy__(self) -> Self:
         """Arrays of its own: learning changes them in place."""
@@ -125,6 +118,7 @@ class KernelEstimator(
 
     def set_params(self, **parameters: Any) -> Self:
         """Set parameters, as everywhere in scikit-learn; the next sample is learned with them."""
+        refuse_old_names(type(self).__name__, self._parameters, parameters)
         self._forget_plan()
         return super().set_params(**parameters)  # type: ignore[no-any-return]
 
@@ -225,9 +219,9 @@ class KernelEstimator(
             return
         n, first = len(targets), 0
         if self._pending is not None:
-            first = min(batch - len(self._pending[1]), n)
+            first = min(batch - len(self._pending), n)
             self._wait(rows, targets, weights, slice(0, first), predictions)
-            if len(self._pending[1]) < batch:
+            if len(self._pending) < batch:
                 return
             self.flush()
         whole = slice(first, first + (n - first) // batch * batch)
@@ -260,19 +254,12 @@ class KernelEstimator(
         return out
 
     def _push(self, rows: Rows, targets: Any, weights: Any) -> None:
-        if self._pending is None:
-            self._pending = copy_rows(rows), targets.copy(), weights.copy()
-            return
-        old_rows, old_targets, old_weights = self._pending
-        self._pending = (
-            stack_rows(old_rows, rows),
-            np.concatenate([old_targets, targets]),
-            np.concatenate([old_weights, weights]),
-        )
+        new = Buffer(rows, targets, weights)
+        self._pending = new.copy() if self._pending is None else self._pending.followed_by(new)
 
     def _flush_whole(self) -> None:
         """Learn from what waits if that is a whole batch: batches have become smaller."""
-        if self._pending is not None and len(self._pending[1]) >= self.batch_size:
+        if self._pending is not None and len(self._pending) >= self.batch_size:
             self.flush()
 
     def flush(self) -> Self:
@@ -284,14 +271,13 @@ class KernelEstimator(
             self._pending = None
             self._forget_plan()
             try:
-                self._run(*pending)
+                self._run(pending.rows, pending.targets, pending.weights)
             except DivergenceError:
                 raise  # it would diverge again: the batch is given up
             except BaseException:
-                rows, targets, weights = pending
-                done, end = self.n_seen_ - seen, len(targets)
-                if done < end:
-                    self._pending = slice_rows(rows, done, end), targets[done:], weights[done:]
+                done = self.n_seen_ - seen
+                if done < len(pending):
+                    self._pending = pending.since(done)
                 raise
         return self
 
@@ -347,7 +333,7 @@ class KernelEstimator(
     @property
     def n_waiting_(self) -> int:
         """Samples that nothing was learned from yet, in an unfinished batch; ``flush()`` does."""
-        return 0 if self._pending is None else len(self._pending[1])
+        return 0 if self._pending is None else len(self._pending)
 
     # ---- one sample at a time, lean ---------------------------------------------------
 

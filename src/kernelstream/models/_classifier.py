@@ -228,7 +228,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         self._note_new_outputs(halved=before == 2)
         self._shrink(self._capacity_limit(self.n_features_in_))
         if self._pending is not None:
-            targets = self._pending[1]
+            targets = self._pending.targets
             targets[targets >= place] += 1.0
         self._forget_plan()
 

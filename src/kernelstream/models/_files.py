@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelstream import registry, storage
+from kernelstream import registry, renamed, storage
 from kernelstream._version import __version__
+from kernelstream.buffer import Buffer
 from kernelstream.compression import komp
 from kernelstream.compression.coverage import Coverage
-from kernelstream.core.kernel import Rows, first_bad_entry
 from kernelstream.core.state import (
     SMALLEST_CAPACITY,
     State,
@@ -25,11 +25,9 @@ from kernelstream.expansion import KernelExpansion
 from kernelstream.kernels import Kernel, kernel_from_config
 from kernelstream.limits import LARGEST_ENTRY
 from kernelstream.losses import Loss, make_loss
-from kernelstream.rows import (
-    as_rows,
-    count_rows,
-    rows_matrix,
-)
+from kernelstream.parameters import parameters_of
+from kernelstream.parts import part_of, prefixed
+from kernelstream.schedules import Parsimony
 
 #: Points of more features are not given room before they come.
 _WIDE = 2**16
@@ -104,12 +102,8 @@ class SavedModel(Saved):
             **self._extra_header(),
         }
         if self._pending is not None:
-            rows, targets, weights = self._pending
-            header["pending"] = {"sparse": rows.sparse}
-            for name, part in rows._asdict().items():
-                if isinstance(part, np.ndarray):
-                    arrays[f"pending_{name}"] = part
-            arrays["pending_targets"], arrays["pending_weights"] = targets, weights
+            header["pending"] = {"sparse": self._pending.rows.sparse}
+            arrays |= prefixed("pending_", self._pending.to_arrays())
         return header, arrays
 
     @staticmethod
@@ -129,7 +123,8 @@ class SavedModel(Saved):
 
     @classmethod
     def _with_parameters(cls, parameters: Mapping[str, Any]) -> Any:
-        return cls(**{name: _unplain(value) for name, value in parameters.items()})
+        given = renamed.with_new_names(parameters, parameters_of(cls))
+        return cls(**{name: _unplain(value) for name, value in given.items()})
 
     def _extra_header(self) -> dict[str, Any]:
         return {}
@@ -251,6 +246,8 @@ def _plain(value: Any) -> Any:
         return {"kernel": value.to_config()}
     if isinstance(value, Loss):
         return {"loss": [value.name, value.number]}
+    if isinstance(value, Parsimony):
+        return {"parsimony": [float(value.factor), float(value.power)]}
     if isinstance(value, Coverage):
         return {"coverage": value.to_config()}
     if isinstance(value, np.generic):
@@ -266,31 +263,19 @@ def _unplain(value: Any) -> Any:
             return kernel_from_config(value["kernel"])
         if "coverage" in value:
             return Coverage.from_config(value["coverage"])
+        if "parsimony" in value:
+            return Parsimony(*value["parsimony"])
         return make_loss(Loss(*value["loss"]))
     return value
 
 
-def _restore_pending(note: dict[str, Any], arrays: dict[str, Any], model: Any) -> Any:
-    parts = {name: arrays[f"pending_{name}"] for name in ("dense", "data", "indices", "indptr")}
+def _restore_pending(note: dict[str, Any], arrays: dict[str, Any], model: Any) -> Buffer:
+    """An unfinished batch; it may be longer than a batch if batches have become smaller."""
     if not model._waits:
         raise ValueError("this kind of model has no unfinished batch")
-    rows = Rows(**parts, sparse=bool(note["sparse"]))
-    targets, weights = arrays["pending_targets"], arrays["pending_weights"]
-    if rows.sparse:
-        matrix = rows_matrix(rows)
-        matrix.check_format(full_check=True)
-        rows = as_rows(matrix)
-    elif rows.dense.dtype != np.float64 or rows.dense.ndim != 2:
-        raise ValueError("the unfinished batch is not a matrix of numbers")
-    # It may be longer than a batch: batches have become smaller, and nothing came since.
-    samples = (count_rows(rows),)
-    fits = targets.shape == weights.shape == samples and samples[0] > 0
-    numbers = targets.dtype == weights.dtype == np.float64
-    if rows.dense.shape[1] != model.n_features_in_ or not fits or not numbers:
-        raise ValueError("the unfinished batch contradicts the model")
-    finite = np.isfinite(targets).all() and np.isfinite(weights).all() and (weights >= 0.0).all()
-    if not finite or first_bad_entry(rows, LARGEST_ENTRY)[0] >= 0:
-        raise ValueError("the unfinished batch is not finite")
-    if hasattr(model, "classes_") and not np.isin(targets, np.arange(len(model.classes_))).all():
+    held, width = part_of("pending_", arrays), model.n_features_in_
+    found = Buffer.from_arrays(held, bool(note["sparse"]), width, weighted=True)
+    known = np.arange(len(getattr(model, "classes_", ())))
+    if len(known) and not np.isin(found.targets, known).all():
         raise ValueError("the unfinished batch holds unknown classes")
-    return rows, targets, weights
+    return found

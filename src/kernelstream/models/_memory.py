@@ -88,11 +88,7 @@ class BoundedMemory:
     @property
     def nbytes_(self) -> int:
         """Bytes held by the model, spare capacity and unfinished batch included."""
-        waiting = 0
-        if self._pending is not None:
-            rows, targets, weights = self._pending
-            arrays = [part for part in rows if isinstance(part, np.ndarray)]
-            waiting = sum(array.nbytes for array in [*arrays, targets, weights])
+        waiting = 0 if self._pending is None else self._pending.nbytes
         return self._fitted().nbytes + waiting
 
     @property

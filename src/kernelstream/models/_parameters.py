@@ -11,7 +11,7 @@ from kernelstream.kernels import KERNEL_NAMES, make_kernel
 from kernelstream.kernels import Kernel as KernelObject
 from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, Loss
 from kernelstream.parameters import Number, RandomState, Whole, Words
-from kernelstream.schedules import STEP_NAMES
+from kernelstream.schedules import STEP_NAMES, Parsimony
 
 ClassLoss = Annotated[
     str | Loss,
@@ -72,19 +72,14 @@ LearningRate = Annotated[
 ]
 Eta0 = Annotated[float, Number(above=0.0), "The (first) step size (eta in the paper)."]
 
-Parsimony = Annotated[
-    float | Literal["square"],
+CompressionError = Annotated[
+    float | Literal["auto"] | Parsimony,
     Number(least=0.0),
-    """The error that each step may make to save points: eps = parsimony * eta^(3/2), or eps = eta^2
-    for "square".""",
-    "Larger: fewer points.",
-]
-Epsilon = Annotated[
-    float | None,
-    Number(least=0.0),
-    "That error given directly, in the norm of the RKHS; overrules ``parsimony``.",
-    """A sample that the stored points span to eight digits is merged into them even where this
-    costs more (at most 1e-4 of its weight); ``error_spent_`` includes it.""",
+    """The error that each step may make to save points (eps in the paper), in the norm of the RKHS;
+    larger: fewer points. ``auto`` is 0.1 eta^(3/2) for classes, 0.02 eta^(3/2) for numbers.""",
+    """``Parsimony(K)`` is K eta^(3/2), ``Parsimony(1, 2)`` is eta^2: both follow the step size. A
+    sample that the stored points span to eight digits is merged into them even where this costs
+    more (at most 1e-4 of its weight); ``error_spent_`` includes it.""",
 ]
 MaxPoints = Annotated[
     int | None, Whole(1, 1_000_000), "Never hold more points than this, whatever the error."
@@ -107,12 +102,13 @@ BatchSize = Annotated[
     from. Larger batches want a larger ``eta0``.""",
 ]
 Average = Annotated[
-    bool | int,
-    Whole(2),
-    """Predict with an average of the iterates in which recent ones weigh more (True), or with one
-    that forgets beyond this many steps.""",
+    bool,
+    "Predict with an average of the iterates in which recent ones weigh more.",
     """It lives on the same points. Much better where the stream does not change, worse where it
     changes fast.""",
+]
+AverageHorizon = Annotated[
+    int | None, Whole(2), "Of ``average``: how many steps back it reaches; none: all of them."
 ]
 Projection = Annotated[
     Literal["greedy", "random"],

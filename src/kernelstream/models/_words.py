@@ -70,11 +70,11 @@ def cap_note(model: Any, written: Callable[[str, int], str] = "{}={}".format) ->
     >>> import numpy as np
     >>> from kernelstream import POLKRegressor
     >>> X = np.arange(20.0)[:, None]
-    >>> print(cap_note(POLKRegressor(max_points=5, epsilon=0.0).partial_fit(X, X[:, 0])))
+    >>> print(cap_note(POLKRegressor(max_points=5, compression_error=0.0).partial_fit(X, X[:, 0])))
     max_points=5 made room 14 times by removing a point that the error budget would have kept. \
 What that costs depends on the stream: a run with a larger cap tells
     """
-    if not model.n_forced_ or not hasattr(model, "max_points"):  # a budget is no cap
+    if not model.n_forced_ or not hasattr(model, "max_bytes"):  # not features: they discard by rule
         return ""
     cap, value = "max_bytes", model.max_bytes
     most = None if model.max_points is None else model.max_points + model.batch_size + model.slack

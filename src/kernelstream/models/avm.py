@@ -55,15 +55,12 @@ Delta = Annotated[
     decides at once.""",
 ]
 Average = Annotated[
-    bool | float | Literal["auto"],
-    Number(above=0.0, below=1.0),
-    """Predict with the mean of all iterates (True), with that of about the last part of them (a
-    share in (0, 1)), with the last one (False), or with whichever erred less lately ("auto").""",
-    """The end of a stream is not known: the part is at least ``average`` and at most 2 ``average``
-    - ``average``^2 of what has been seen. ``auto`` predicts with the last iterate or with the
-    average of a part of 0.5, whichever erred less lately: a classifier's steps are large, and one
-    more moves its last iterate a lot, but on a stream that changes only that one keeps up. A
-    regression's steps are small enough to do without an average.""",
+    bool | Literal["auto"],
+    """Predict with the mean of the iterates (True), with the last one (False), or with whichever
+    erred less lately ("auto").""",
+    """A classifier's steps are large, and one more moves its last iterate a lot, but on a stream
+    that changes only that one keeps up. A regression's steps are small enough to do without an
+    average.""",
 ]
 
 #: ``average="auto"`` averages this part of the iterates ...
@@ -105,14 +102,24 @@ class _AVM(KernelEstimator):
         """A fitted :class:`~kernelstream.Coverage` brings its cells along, with its own shape and
         delta (``delta`` here is then not used).""",
     ] = "hypersphere"
-    beta: Annotated[
+    exact_probability: Annotated[
         float,
         Number(least=0.0),
-        """With probability min(1, beta / t^rho) a sample is not approximated by a core point but
-        stored itself.""",
+        """With probability min(1, exact_probability / t^exact_decay) sample t is not approximated
+        by a core point but stored itself (beta and rho in the paper).""",
     ] = 0.0
-    rho: Annotated[float, Number(least=0.0), "How fast the probability of ``beta`` falls."] = 1.0
+    exact_decay: Annotated[
+        float, Number(least=0.0), "How fast that probability falls along the stream."
+    ] = 1.0
     average: Average = False
+    average_horizon: Annotated[
+        float | None,
+        Number(above=0.0, below=1.0),
+        """Of ``average``: the last part of the stream that it reaches back to, as a share; none:
+        all of it, with ``auto`` 0.5.""",
+        """The end of a stream is not known: a share h is at least h and at most 2 h - h^2 of what
+        has been seen.""",
+    ] = None
     max_points: Annotated[
         p.MaxPoints,
         """Beyond it a sample outside all cells counts for the nearest core point: see
@@ -189,7 +196,7 @@ class _AVM(KernelEstimator):
         return make_settings(
             outputs=outputs, loss=loss.code, loss_number=loss.number or 0.0,
             regularisation=self.alpha, most=most, cell_shape=SHAPES[shape], delta=self.delta_,
-            exact=self.beta, exact_decay=self.rho, suffix=self._suffix,
+            exact=self.exact_probability, exact_decay=self.exact_decay, suffix=self._suffix,
             memory=COMPARED if self.average == "auto" else 0.0,
             ball=unbounded and self.alpha <= 1.0,
         )  # fmt: skip
@@ -227,7 +234,7 @@ class _AVM(KernelEstimator):
 
     @property
     def _samples_held(self) -> int:
-        return 0 if self._pending is None else len(self._pending[1])
+        return 0 if self._pending is None else len(self._pending)
 
     @property
     def _enough(self) -> int:
@@ -282,16 +289,16 @@ class _AVM(KernelEstimator):
     def _decide(self, last: bool) -> None:
         """Choose delta by the samples held, and learn from them from scratch."""
         assert self._pending is not None
-        rows, targets, weights = self._pending
+        held = self._pending
         features, random = self._state.points.shape[0], int(self._state.status[0]["random"])
         with as_before_on_error(self):
-            if last or len(targets) >= self._enough:
+            if last or len(held) >= self._enough:
                 self._pending, self._deciding = None, False
-            self.delta_ = suggested_delta(rows)
+            self.delta_ = suggested_delta(held.rows)
             capacity = min(SMALLEST_CAPACITY, self._capacity_limit(features))
             self._state = self._allocate(features, capacity, random)
         self._forget_plan()
-        self._run(rows, targets, weights)
+        self._run(held.rows, held.targets, held.weights)
 
     def _flush_whole(self) -> None:
         """Samples held are no batch."""
@@ -328,7 +335,10 @@ class _AVM(KernelEstimator):
     @property
     def _suffix(self) -> float:
         """The part of the iterates that is averaged."""
-        return SUFFIX if self.average == "auto" else float(self.average)
+        if not self.average:
+            return 0.0
+        whole = SUFFIX if self.average == "auto" else 1.0
+        return whole if self.average_horizon is None else float(self.average_horizon)
 
     @property
     def _live_weights(self) -> NDArray[np.float64]:
@@ -344,13 +354,15 @@ class _AVM(KernelEstimator):
 
     dictionary_ = documented(
         KernelEstimator.dictionary_,
-        "(M, p): the stored points: core points, then the samples stored because of ``beta``.",
+        """(M, p): the stored points: core points, then the samples stored because of
+        ``exact_probability``.""",
     )
     nbytes_ = documented(
         KernelEstimator.nbytes_,
         """Bytes held, at most 8 c (p + C + 4) plus a record and the samples that wait, where the
         capacity c is at most max(16, 2 M) and C counts the outputs (twice with ``average=True``,
-        three times with a part).""",
+        three times with an ``average_horizon`` or
+        ``auto``).""",
     )
     error_spent_ = documented(
         KernelEstimator.error_spent_,

@@ -46,10 +46,11 @@ class _Paired(_POLK):
         """How the mean loss is tracked: by gradient tracking (20), which follows the changes of the
         function and averages only noise, or by plain averaging (19).""",
     ] = "momentum"
-    beta: Annotated[
+    tracking_rate: Annotated[
         float,
         Number(above=0.0, most=1.0),
-        """Step of the tracker, and of the threshold of ``cvar``: 1 / beta steps are remembered.""",
+        """Step of the tracker (beta in the paper), and of the threshold of ``cvar``: the last 1 /
+        tracking_rate steps are remembered.""",
         "The first steps are averaged plainly.",
     ] = 0.05
     batch_size: Annotated[
@@ -124,7 +125,7 @@ class _Paired(_POLK):
         momentum = self.tracking == "momentum"
         return {
             **super()._choices(outputs, most),
-            "tracking": MOMENTUM if momentum else AVERAGE, "tracking_rate": self.beta,
+            "tracking": MOMENTUM if momentum else AVERAGE, "tracking_rate": self.tracking_rate,
         }  # fmt: skip
 
     nbytes_ = documented(
@@ -268,7 +269,8 @@ class COLKClassifier(_COLK, KernelClassifier):
         default="hinge", kw_only=False
     )
     eta0: p.Eta0 = 0.5
-    parsimony: p.Parsimony = 0.1
+
+    _parsimony = 0.1
 
 
 class COLKRegressor(_COLK, KernelRegressor):

@@ -9,12 +9,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, issparse, vstack
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 
-from kernelstream.limits import LARGEST_ENTRY
+from kernelstream.buffer import Buffer
 from kernelstream.models import _validation as check
 from kernelstream.models._base import as_before_on_error
+from kernelstream.parts import part_of, prefixed
 from kernelstream.standardisation import FARTHEST, Running
 
 
@@ -37,7 +37,7 @@ class InUnits(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.warm_up = warm_up
         self._unit = Running(1)
         self._settled = False
-        self._waiting: list[tuple[Any, NDArray[np.float64]]] = []
+        self._waiting: Buffer | None = None
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._unit.rows > 0 and (not self._settled or self._taught)
@@ -81,10 +81,7 @@ class InUnits(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def nbytes_(self) -> int:
         """Bytes held, those of waiting samples included."""
         held = self.regressor.nbytes_ if self._taught else 0
-        for X, targets in self._waiting:
-            parts = (X.data, X.indices, X.indptr) if issparse(X) else (X,)
-            held += sum(part.nbytes for part in parts) + targets.nbytes
-        return int(held)
+        return int(held) + (0 if self._waiting is None else self._waiting.nbytes)
 
     # ---- learning ------------------------------------------------------------------------
 
@@ -111,7 +108,7 @@ class InUnits(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def flush(self) -> Self:
         """Learn now from the samples kept waiting: the stream is over."""
         with self._as_before_on_error():
-            if self._waiting:
+            if self._waiting is not None:
                 self._settle()
         self.regressor.flush()
         return self
@@ -158,21 +155,17 @@ class InUnits(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if said is not None:  # the mean of the targets before
             said.append(np.append(before, means[0])[:end])
         if end:
-            self._waiting = [*self._waiting, (X[:end], targets[:end].copy())]
+            new = Buffer.of(X[:end], targets[:end])
+            self._waiting = new if self._waiting is None else self._waiting.followed_by(new)
         if self._unit.rows == self.warm_up:
             self._settle()
         return end
 
     def _settle(self) -> None:
-        X, targets = self._waiting_rows()
+        waiting, self._waiting = self._waiting, None
+        assert waiting is not None
         self._settled = True
-        self.regressor.partial_fit(X, self._in_units(targets))
-        self._waiting = []
-
-    def _waiting_rows(self) -> tuple[Any, NDArray[np.float64]]:
-        parts = [X for X, _ in self._waiting]
-        X = vstack(parts, format="csr") if issparse(parts[0]) else np.concatenate(parts)
-        return X, np.concatenate([targets for _, targets in self._waiting])
+        self.regressor.partial_fit(waiting.matrix, self._in_units(waiting.targets))
 
     # ---- predicting ----------------------------------------------------------------------
 
@@ -200,15 +193,9 @@ class InUnits(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """All but the regressor."""
         header: dict[str, Any] = {"settled": self._settled, "waiting": None}
         arrays = self._unit.to_arrays("target_")
-        if self._waiting:
-            X, arrays["waiting_targets"] = self._waiting_rows()
-            header["waiting"] = "sparse" if issparse(X) else "dense"
-            if issparse(X):
-                arrays["waiting_data"] = X.data
-                arrays["waiting_indices"] = X.indices.astype(np.int32)
-                arrays["waiting_indptr"] = X.indptr.astype(np.int64)
-            else:
-                arrays["waiting_rows"] = X
+        if self._waiting is not None:
+            header["waiting"] = "sparse" if self._waiting.rows.sparse else "dense"
+            arrays |= prefixed("waiting_", self._waiting.to_arrays())
         return header, arrays
 
     def restore(
@@ -218,8 +205,9 @@ class InUnits(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self._unit = Running.from_arrays(arrays, "target_", 1)
         self._settled = header["settled"] is True
         if header["waiting"] is not None:
-            self._waiting = [_restore_waiting(header["waiting"], arrays, width)]
-        waiting = len(self._waiting[0][1]) if self._waiting else 0
+            held = part_of("waiting_", arrays)
+            self._waiting = Buffer.from_arrays(held, header["waiting"] == "sparse", width)
+        waiting = 0 if self._waiting is None else len(self._waiting)
         if self._settled:
             possible = not waiting and self._unit.rows > 0
         else:
@@ -227,24 +215,3 @@ class InUnits(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if not possible:
             raise ValueError("the rows kept waiting contradict the rest")
         return self
-
-
-def _restore_waiting(form: Any, arrays: Any, width: int) -> tuple[Any, NDArray[np.float64]]:
-    targets = arrays["waiting_targets"]
-    if targets.ndim != 1 or targets.dtype != np.float64 or not len(targets):
-        raise ValueError("the rows kept waiting have no targets")
-    if form == "sparse":
-        parts = [arrays[f"waiting_{name}"] for name in ("data", "indices", "indptr")]
-        if [part.dtype.name for part in parts] != ["float64", "int32", "int64"]:
-            raise ValueError("the rows kept waiting are not numbers")
-        X = csr_array(tuple(parts), shape=(len(targets), width))
-        X.check_format(full_check=True)
-        values = X.data
-    else:
-        X = values = arrays["waiting_rows"]
-        if X.shape != (len(targets), width) or X.dtype != np.float64:
-            raise ValueError("the rows kept waiting are not rows of features")
-    for numbers in (values, targets):
-        if not (np.abs(numbers) <= LARGEST_ENTRY).all():
-            raise ValueError("the rows kept waiting are not finite")
-    return X, targets

@@ -56,10 +56,10 @@ class KernelPolicyEvaluation(_POLK):
     ``gradient`` takes a = z(x): the quasi-gradient (24) of the problem, and, for fixed features,
     GTD2 of [2]_. ``corrected`` takes a = delta, whose expectation z(x) estimates: the same
     stationary points, but while z is still behind, the step is that of temporal differences, and
-    fast (TDC of [2]_); the smaller ``beta``, the longer. ``scalar`` is the recursion of the paper
-    and of [3]_ with one number z for all states: it descends E[delta]^2, which many functions
-    make zero. With ``beta=1`` its z is delta itself, the mean squared temporal difference is
-    minimised, and the result is biased wherever transitions are random.
+    fast (TDC of [2]_); the smaller ``tracking_rate``, the longer. ``scalar`` is the recursion of
+    the paper and of [3]_ with one number z for all states: it descends E[delta]^2, which many
+    functions make zero. With ``tracking_rate=1`` its z is delta itself, the mean squared temporal
+    difference is minimised, and the result is biased wherever transitions are random.
 
     References
     ----------
@@ -98,18 +98,18 @@ class KernelPolicyEvaluation(_POLK):
         "What stands for E[delta | x]; see the notes.",
         """``scalar`` is the paper's recursion as printed, and does not find the value function.""",
     ] = "corrected"
-    beta: Annotated[
-        float, Number(above=0.0, most=1.0), "Step of the tracked temporal difference."
+    tracking_rate: Annotated[
+        float,
+        Number(above=0.0, most=1.0),
+        "Step of the tracked temporal difference (beta in the paper).",
     ] = 0.001
     eta0: Annotated[float, Number(above=0.0), "The (first) step size (alpha in the paper)."] = 0.2
-    parsimony: Annotated[
-        p.Parsimony,
+    compression_error: Annotated[
+        p.CompressionError,
         """In units of the value function, which grows with the rewards and with 1 / (1 - discount):
-        scale the rewards, or set this.""",
-    ] = 0.02
-    epsilon: Annotated[
-        p.Epsilon, "It covers the value function, its average and the tracked function together."
-    ] = None
+        scale the rewards, or set this. It covers the value function, its average and the tracked
+        function together.""",
+    ] = "auto"
     max_points: p.MaxPoints = 500
     random_state: Annotated[
         Any, RandomState(), "For random projections and for the probes of the factor."
@@ -190,7 +190,7 @@ class KernelPolicyEvaluation(_POLK):
     def _choices(self, outputs: int, most: int) -> dict[str, Any]:
         return {
             **super()._choices(outputs, most), "direct": TRANSITION, "batch": 1,
-            "tracking": _METHODS[self.method], "tracking_rate": self.beta,
+            "tracking": _METHODS[self.method], "tracking_rate": self.tracking_rate,
         }  # fmt: skip
 
     def _points_needed(self, samples: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from kernelstream.core.grow.later import catch_up
 from kernelstream.core.kernel import Rows
 from kernelstream.core.reduce import KOMP
 from kernelstream.core.reduce.komp import BLOCK, GREEDY, RANDOM, prune_block
+from kernelstream.core.schedule import FIXED
 from kernelstream.core.settings import make_settings
 from kernelstream.core.threads import one_thread
 from kernelstream.docstrings import documented
@@ -24,7 +25,7 @@ from kernelstream.models._base import KernelEstimator
 from kernelstream.models._classifier import KernelClassifier
 from kernelstream.models._regressor import KernelRegressor
 from kernelstream.registry import Method, register
-from kernelstream.schedules import ErrorBudget, StepSize
+from kernelstream.schedules import Parsimony, StepSize
 
 
 class _POLK(KernelEstimator):
@@ -52,15 +53,18 @@ class _POLK(KernelEstimator):
     alpha: p.Alpha = 1e-6
     learning_rate: p.LearningRate = "constant"
     eta0: p.Eta0 = 0.2
-    parsimony: p.Parsimony = 0.02
-    epsilon: p.Epsilon = None
-    max_points: p.MaxPoints = 1000
+    compression_error: p.CompressionError = "auto"
+    max_points: Annotated[
+        p.MaxPoints, "The time that a step at the cap takes grows with its square."
+    ] = 300
     max_bytes: p.MaxBytes = None
     slack: p.Slack = 0  # type: ignore[misc]
     batch_size: p.BatchSize = 1
     average: p.Average = False
+    average_horizon: p.AverageHorizon = None
     projection: p.Projection = "greedy"
 
+    _parsimony: ClassVar[float] = 0.02  # with compression_error="auto"
     _lasting = (*KernelEstimator._lasting, "degree", "coef0")
 
     def _check_combination(self) -> None:
@@ -84,21 +88,20 @@ class _POLK(KernelEstimator):
         loss = make_loss(self.loss)
         decay = {"inverse_time": self.alpha * self.eta0, "inverse_sqrt": 1.0}
         step = StepSize(self.learning_rate, self.eta0, decay.get(self.learning_rate, 0.0))
-        if self.epsilon is not None:
-            budget = ErrorBudget("fixed", self.epsilon)
-        elif self.parsimony == "square":
-            budget = ErrorBudget("square", 1.0)
-        else:
-            budget = ErrorBudget("three_halves", self.parsimony)
+        error = self.compression_error
+        if error == "auto":
+            error = Parsimony(self._parsimony)
+        form = (error.code, error.factor) if isinstance(error, Parsimony) else (FIXED, error)
         return {
             "direct": GRADIENT, "grow": SPAN, "reduce": KOMP,
             "outputs": outputs, "compressed": self._projected,
             "loss": loss.code, "loss_number": loss.number or 0.0,
             "regularisation": self.alpha, "schedule": step.code, "initial_step": step.eta0,
             "decay": step.decay, "batch": self.batch_size,
-            "averaging": AVERAGING if self.average else 0.0, "horizon": self._horizon(),
+            "averaging": AVERAGING if self.average else 0.0,
+            "horizon": np.inf if self.average_horizon is None else self.average_horizon,
             "most": most, "slack": self.slack,
-            "budget": budget.code, "budget_number": budget.number,
+            "budget": form[0], "budget_number": form[1],
             "projection": RANDOM if self.projection == "random" else GREEDY,
         }  # fmt: skip
 
@@ -135,9 +138,6 @@ class _POLK(KernelEstimator):
         """``max |S S^T K - I|``: how far the factor of the inverse Gram matrix is from exact."""
         return komp.residual(self._fitted(), self.kernel_)
 
-    def _horizon(self) -> float:
-        return np.inf if isinstance(self.average, bool | np.bool_) else float(self.average)
-
 
 #: The average gives iterate t a weight growing like t^(AVERAGING - 1).
 AVERAGING = 4.0
@@ -164,7 +164,8 @@ class POLKClassifier(_POLK, KernelClassifier):
     """
 
     eta0: p.Eta0 = 0.5
-    parsimony: p.Parsimony = 0.1
+
+    _parsimony = 0.1
 
 
 class POLKRegressor(_POLK, KernelRegressor):

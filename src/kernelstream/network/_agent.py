@@ -29,6 +29,7 @@ from kernelstream.network._messages import (
 )
 from kernelstream.network._step import copy_model, take_step
 from kernelstream.parameters import parameters_of
+from kernelstream.renamed import refuse_old_names
 from kernelstream.rows import copy_rows, count_rows, dense_rows, plain_matrix
 
 #: POLK's parameters that agents may have: rounds are the batches, streams have one order.
@@ -41,6 +42,7 @@ SETTINGS = tuple(
 
 def agent_model(name: Name, settings: Mapping[str, Any]) -> Any:
     """The estimator of an agent, its parameters checked."""
+    refuse_old_names(f"agent {name!r}", SETTINGS, settings)
     for parameter in settings:
         if parameter not in SETTINGS:
             raise TypeError(

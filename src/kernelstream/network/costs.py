@@ -166,7 +166,7 @@ def simulate(size: NetworkSize, rounds: int = 5, repeats: int = 3, seed: int = 0
     random = np.random.default_rng(seed)
     engine = LocalEngine()
     network = ConsensusNetwork(
-        graph, penalty=0.1, gamma=1.0 / size.features, epsilon=0.0, eta0=0.1,
+        graph, penalty=0.1, gamma=1.0 / size.features, compression_error=0.0, eta0=0.1,
         max_points=size.points, classes=range(max(2, size.outputs)), allow_disconnected=True,
         engine=engine, random_state=0,
     )  # fmt: skip

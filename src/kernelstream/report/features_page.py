@@ -73,7 +73,7 @@ def write_features_report(
     >>> from kernelstream.report import write_features_report
     >>> from kernelstream.streams import make_turning_ellipsoid
     >>> X, _ = make_turning_ellipsoid(2000, random_state=0)
-    >>> model, trace = OnlineKernelFeatures(10, budget=20, gamma=0.5, random_state=0), FitTrace()
+    >>> model, trace = OnlineKernelFeatures(10, max_points=20, gamma=0.5), FitTrace()
     >>> changes = trace.update(model.partial_fit_errors(X))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "report.html")

@@ -119,7 +119,7 @@ def cards(progress: Progress, model: Any) -> tuple[list[Card], list[Card]]:
         Card(
             "Stored points",
             _grouped(model.model_order_),
-            f"of at most {_grouped(most)}" if most else "",
+            f"of at most {_grouped(most)}" if isinstance(most, int) else "",
         ),
         Card("Size", memory(stored_bytes(model)), "as in its file"),
         Card(

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kernelstream import storage
+from kernelstream import registry, storage
 from kernelstream.evaluation import Prequential
+from kernelstream.parameters import parameters_of
 from kernelstream.parts import part_of, prefixed
 from kernelstream.pipeline import StreamModel
+from kernelstream.renamed import with_new_names
 from kernelstream.runs._methods import as_stored
 from kernelstream.runs._reading import RunError, Spelling
 from kernelstream.streams import StreamError
@@ -96,7 +98,7 @@ def differences(now: Mapping[str, Any], then: Mapping[str, Any], spelling: Spell
 
     None and "not given" are the same: a newer version may know more settings.
     """
-    now, then = _flat(now), _flat(then)
+    now, then = _flat(now), _with_new_names(_flat(then))
     names = [name for name in {**now, **then} if now.get(name) != then.get(name)]
     return ", ".join(
         f"{'the file' if name == 'file' else spelling(_NAMES.get(name, name))} "
@@ -110,3 +112,9 @@ def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
     settings = dict(settings)
     given = {k: v for k, v in settings.pop("parameters").items() if v is not None}
     return {**settings, **as_stored(given)}
+
+
+def _with_new_names(settings: Mapping[str, Any]) -> dict[str, Any]:
+    method = registry.models().get(settings["method"])
+    kinds = method.estimators if method is not None else ()
+    return with_new_names(settings, {name for kind in kinds for name in parameters_of(kind)})

@@ -13,10 +13,11 @@ from kernelstream.models._files import _plain
 from kernelstream.parameters import parameters_of
 from kernelstream.registry import Method
 from kernelstream.runs._reading import RunError, Spelling, in_python
+from kernelstream.schedules import Parsimony
 
-#: Parameters of methods by name where they differ from the estimators' defaults. A step costs the
-#: square of the points, and a stream is long; the same run gives the same model.
-DEFAULTS = {"max_points": 300, "random_state": 0}
+#: Parameters of methods by name where they differ from the estimators' defaults: the same run gives
+#: the same model.
+DEFAULTS = {"random_state": 0}
 
 
 def method_of(model: Any) -> Method | None:
@@ -65,10 +66,12 @@ def _kind(method: Method, task: str) -> type[Any] | None:
 
 
 def value_of(text: str) -> Any:
-    """A parameter's value as it was meant: a number, true or false, none, or a word.
+    """A parameter's value as it was meant: a number, true or false, none, a word, or Parsimony.
 
     >>> value_of("1e-3"), value_of("64K"), value_of("none"), value_of("hinge")
     (0.001, 65536, None, 'hinge')
+    >>> value_of("parsimony:0.04")
+    Parsimony(factor=0.04, power=1.5)
     """
     lowered = text.strip().lower()
     words = {"true": True, "false": False, "yes": True, "no": False, "none": None}
@@ -81,7 +84,7 @@ def value_of(text: str) -> Any:
             continue
     if match := re.fullmatch(r"([0-9.]+)\s*([kmg])i?b?", lowered):  # 64M, 1.5GiB
         return int(float(match[1]) * 1024 ** ("kmg".index(match[2]) + 1))
-    return text
+    return Parsimony.from_text(text) or text
 
 
 def as_stored(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,8 +92,8 @@ def as_stored(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
     None is "none" there: in the checkpoints of version 0.1 it stood for what was not given.
 
-    >>> as_stored({"eta0": ".5", "epsilon": None}) == as_stored({"eta0": 0.5, "epsilon": "none"})
+    >>> as_stored({"eta0": ".5", "slack": 0}) == as_stored({"eta0": 0.5, "slack": "0"})
     True
     """
-    values = {k: value_of(v) if isinstance(v, str) else _plain(v) for k, v in parameters.items()}
+    values = {k: _plain(value_of(v) if isinstance(v, str) else v) for k, v in parameters.items()}
     return {name: "none" if value is None else value for name, value in values.items()}

@@ -138,7 +138,7 @@ class FeatureRun(StreamRun):
         X = np.zeros((1, 1 if self.learning else extractor.n_features_in_))
         for rows in (X, csr_array(X)):
             if self.learning:
-                extractor = clone(extractor).set_params(gamma=1.0, n_components=1, budget=2)
+                extractor = clone(extractor).set_params(gamma=1.0, n_components=1, max_points=2)
                 extractor.partial_fit(np.arange(5.0)[:, None]).partial_fit_errors(rows)
             extractor.transform(rows)
             extractor.inverse_fit_error(rows)

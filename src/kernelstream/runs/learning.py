@@ -65,7 +65,7 @@ class Run(StreamRun):
         The column to predict.
     model : str or estimator, default="polk"
         A method by name ("polk", "avm", ..., as ``kernelstream learn --help`` lists them), then
-        with at most 300 points, ``random_state=0`` and a gamma that suits the columns where
+        with ``random_state=0`` and a gamma that suits the columns where
         ``parameters`` do not say otherwise; or a new estimator of this package, which is copied.
     parameters : dict, optional
         Of the method, where it is given by name.
