@@ -13,7 +13,7 @@ from kernelstream.core.reduce.komp import BLOCK, GREEDY, prune_block
 from kernelstream.core.state import State, allocate
 from kernelstream.core.threads import one_thread
 from kernelstream.errors import IllConditionedError
-from kernelstream.kernels import Kernel, kernel_matrix
+from kernelstream.kernels import Kernel, Points, kernel_matrix
 from kernelstream.rows import dense_rows
 
 #: A probed residual above this one leads to a factorisation from scratch ...
@@ -28,39 +28,6 @@ FOREIGN_ABOVE = 0.1
 PROBED, PROBED_READ = 4, 16
 
 
-def compress(
-    kernel: Kernel,
-    points: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    error: float,
-    max_points: int,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Remove points, cheapest first, all weights projected anew.
-
-    Parameters
-    ----------
-    points : (M, p) array
-    weights : (M, C) array
-    error : float
-        Hilbert norm distance that may be lost.
-    max_points : int
-        Removal goes on beyond ``error`` until no more than this many are left.
-
-    Returns
-    -------
-    points, weights : arrays
-    spent : float
-        The Hilbert norm distance lost.
-    """
-    state = compressed_state(kernel, points, weights, error, max_points)
-    n = state.order
-    return (
-        np.ascontiguousarray(state.points[:, :n].T),
-        np.ascontiguousarray(state.weights[:, :n].T),
-        float(state.status[0]["error_spent"]),
-    )
-
-
 @one_thread()
 def compressed_state(
     kernel: Kernel,
@@ -69,7 +36,11 @@ def compressed_state(
     error: float,
     max_points: int,
 ) -> State:
-    """The same as :func:`compress`, with the factor: a state from which learning can go on."""
+    """Remove points, cheapest first, all weights projected again; learning can go on from it.
+
+    ``error`` is the distance in the RKHS that may be lost; removal goes on beyond it until no more
+    than ``max_points`` are left. The status says what was lost.
+    """
     n, columns = weights.shape
     state = allocate(points.shape[1], columns, n + BLOCK, seed=0)
     state.points[:, :n] = points.T
@@ -144,10 +115,8 @@ def _column_residual(state: State, kernel: Kernel, chosen: NDArray[np.int64]) ->
 
 
 def _gram_columns(state: State, kernel: Kernel, chosen: NDArray[np.int64]) -> NDArray[np.float64]:
-    n = state.factored_order
     rows = dense_rows(np.ascontiguousarray(state.points[:, chosen].T))
-    values = kernel_matrix(kernel, rows, state.points, state.square_norms, state.absolute_norms, n)
-    return values.T.copy()
+    return kernel_matrix(kernel, rows, Points(*state[:3], state.factored_order)).T.copy()
 
 
 def check_read(state: State, kernel: Kernel) -> None:

@@ -17,6 +17,7 @@ from kernelstream._version import __version__
 from kernelstream.core.kernel import Rows
 from kernelstream.kernels import (
     Kernel,
+    Points,
     first_gamma,
     kernel_from_config,
     kernel_matrix,
@@ -27,7 +28,7 @@ from kernelstream.models import _validation as check
 from kernelstream.models._base import as_before_on_error, random_numbers
 from kernelstream.models._files import Saved, _plain, _unplain, feature_names
 from kernelstream.parameters import Instance, Number, Parameters, RandomState, Whole, Words
-from kernelstream.rows import count_rows, plain_matrix, rows_matrix, slice_rows
+from kernelstream.rows import copy_rows, count_rows, dense_matrix, plain_matrix, slice_rows
 
 #: Kernel values computed at once where the whole matrix is not kept.
 _BLOCK_VALUES = 4_000_000
@@ -135,7 +136,7 @@ class KernelFeatures(
         with as_before_on_error(self):
             check.note_features(self, X)
             self.kernel_ = kernel
-            self.dictionary_ = rows_matrix(rows).toarray() if rows.sparse else rows.dense.copy()
+            self.dictionary_ = dense_matrix(copy_rows(rows))
             self._alternate(rows, factor)
             self._prepare()
         return self
@@ -193,18 +194,12 @@ class KernelFeatures(
 
     def _kernel_blocks(self, rows: Rows) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         """The kernel matrix of samples and dictionary, some rows of it at a time."""
-        points = np.ascontiguousarray(self.dictionary_.T)
-        squares = (self.dictionary_**2).sum(axis=1)
-        absolutes = np.abs(self.dictionary_).sum(axis=1)
-        stored, samples = len(self.dictionary_), count_rows(rows)
-        size = max(1, _BLOCK_VALUES // stored)
+        stored, samples = Points.of(self.dictionary_), count_rows(rows)
+        size = max(1, _BLOCK_VALUES // stored.order)
         for first in range(0, samples, size):
             end = min(first + size, samples)
             block = slice_rows(rows, first, end)
-            yield (
-                slice(first, end),
-                kernel_matrix(self.kernel_, block, points, squares, absolutes, stored),
-            )
+            yield slice(first, end), kernel_matrix(self.kernel_, block, stored)
 
     def _prepare(self) -> None:
         """What turns kernel values into coefficients and features, from dictionary and factor."""
@@ -325,4 +320,4 @@ def _solve(matrix: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[n
         live = values > len(values) * np.finfo(np.float64).eps * values[-1]
         vectors = vectors[:, live]
         inside = vectors @ ((vectors.T @ right) / values[live, None])
-    return scale[:, None] * inside  # type: ignore[no-any-return]
+    return scale[:, None] * inside

@@ -83,8 +83,4 @@ class LearnedFunction:
         return self._values(rows)
 
     def _values(self, rows: Rows) -> NDArray[np.float64]:
-        state = self._state
-        return expand(
-            self.kernel_, rows, state.points, state.square_norms, state.absolute_norms,
-            state.order, self._live_weights,
-        )  # fmt: skip
+        return expand(self.kernel_, rows, self._state, self._live_weights)
