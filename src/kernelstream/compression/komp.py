@@ -54,16 +54,19 @@ def compressed_state(
 
 def residual(state: State, kernel: Kernel) -> float:
     """max |S S^T K - I| over all points in the factor, K with a unit diagonal: 0 if perfect."""
-    n = state.factored_order
-    return _column_residual(state, kernel, np.arange(n)) if n else 0.0
+    return _column_residual(state, kernel, np.arange(state.factored_order))
 
 
 @one_thread()
 def watch(state: State, kernel: Kernel, outputs: int) -> None:
-    """Probe some columns of the residual; rebuild the factor where it has lost digits."""
-    status = state.status[0]
+    """Probe some columns of the residual; rebuild the factor where it has lost digits.
+
+    They are drawn with the state's own random numbers.
+    """
+    status, n = state.status[0], state.factored_order
+    drawn = [random_below(status, n) for _ in range(PROBED if n else 0)]
     status["changes"] = 0
-    status["residual"] = _probe(state, kernel)
+    status["residual"] = _column_residual(state, kernel, np.array(drawn, dtype=np.int64))
     if status["residual"] <= max(REBUILD_ABOVE, WORTHWHILE * status["floor"]):
         return
     if not _refactorise(state, kernel):
@@ -97,16 +100,9 @@ def _refactorise(state: State, kernel: Kernel) -> bool:
     return True
 
 
-def _probe(state: State, kernel: Kernel) -> float:
-    """A few columns of the residual, drawn with the state's own random numbers."""
-    n = state.factored_order
-    if n == 0:
-        return 0.0
-    drawn = [random_below(state.status[0], n) for _ in range(PROBED)]
-    return _column_residual(state, kernel, np.array(drawn))
-
-
 def _column_residual(state: State, kernel: Kernel, chosen: NDArray[np.int64]) -> float:
+    if not len(chosen):
+        return 0.0
     factor = state.factor[: state.factored_order, : state.factored_order]
     columns = factor @ (factor.T @ _gram_columns(state, kernel, chosen))
     columns[chosen, np.arange(len(chosen))] -= 1.0

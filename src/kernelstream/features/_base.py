@@ -30,19 +30,6 @@ _EARLY = 5
 _CHECKED = 500
 #: Stored samples for each component with ``budget="auto"``: the paper has 1.5 to 5.
 _BUDGET = 5
-_SOLVERS = {"parametric": core.PARAMETRIC, "nonparametric": core.NONPARAMETRIC}
-_STEPS = {
-    "inverse": core.INVERSE,
-    "inverse_square": core.INVERSE_SQUARE,
-    "tracking": core.TRACKING,
-    "tracking_square": core.TRACKING_SQUARE,
-}
-_REMOVALS = {
-    "greedy": feature_budget.GREEDY,
-    "exact": feature_budget.EXACT,
-    "recency": feature_budget.RECENCY,
-    "fifo": feature_budget.FIFO,
-}
 
 Components = Annotated[
     int, Whole(1, 10_000), "Directions of the subspace, and features (r in the paper)."
@@ -262,9 +249,10 @@ class FeatureLearner(KernelEstimator):
         budget = core.UNLIMITED if self._budget is None else self._budget
         values = (
             self._orthonormal, self._early, float(self.alpha), budget,
-            _SOLVERS[self._solver], _STEPS[self.step_size], r**2 / 5.0 if parametric else r**3,
-            _REMOVALS[self.removal], float(self.forgetting), *self._censoring(), bool(self.align),
-            *self._learner(), outputs,
+            # The codes have the names of the choices.
+            getattr(core, self._solver.upper()), getattr(core, self.step_size.upper()),
+            r**2 / 5.0 if parametric else r**3, getattr(feature_budget, self.removal.upper()),
+            float(self.forgetting), *self._censoring(), bool(self.align), *self._learner(), outputs,
         )  # fmt: skip
         return np.array([values], feature_state.FEATURE_SETTINGS)
 

@@ -26,7 +26,7 @@ from kernelstream.kernels import (
 from kernelstream.models import _parameters as p
 from kernelstream.models import _validation as check
 from kernelstream.models._base import as_before_on_error, random_numbers
-from kernelstream.models._files import Saved, _plain, _unplain, feature_names
+from kernelstream.models._files import Saved, _plain, _unplain, restore_names
 from kernelstream.parameters import Instance, Number, Parameters, RandomState, Whole, Words
 from kernelstream.rows import copy_rows, count_rows, dense_matrix, plain_matrix, slice_rows
 
@@ -163,12 +163,7 @@ class KernelFeatures(
         identity = self.alpha * np.eye(self.n_components)
 
         def times_kernel(factor: NDArray[np.float64]) -> NDArray[np.float64]:
-            if kept is not None:
-                return kept @ factor
-            product = np.empty_like(factor)
-            for place, values in self._kernel_blocks(rows):
-                product[place] = values @ factor
-            return product
+            return self._images(rows, factor) if kept is None else kept @ factor
 
         def objective(images: Any, gram: Any, coefficients: Any) -> float:
             """(3): sum |phi - L q|^2 = tr K - 2 tr(K A Q) + tr(Q^T A^T K A Q), with the rest."""
@@ -192,6 +187,10 @@ class KernelFeatures(
         self.objective_ = np.array(history)
         self.n_iter_ = len(history) // 2
 
+    def _images(self, rows: Rows, factor: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n, n_components): k(x)^T A of each sample."""
+        return np.vstack([values @ factor for _, values in self._kernel_blocks(rows)])
+
     def _kernel_blocks(self, rows: Rows) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         """The kernel matrix of samples and dictionary, some rows of it at a time."""
         stored, samples = Points.of(self.dictionary_), count_rows(rows)
@@ -204,8 +203,7 @@ class KernelFeatures(
     def _prepare(self) -> None:
         """What turns kernel values into coefficients and features, from dictionary and factor."""
         samples = check.check_rows(self, self.dictionary_, new=True)
-        images = np.vstack([values @ self.factor_ for _, values in self._kernel_blocks(samples)])
-        gram = self.factor_.T @ images
+        gram = self.factor_.T @ self._images(samples, self.factor_)
         self._gram = (gram + gram.T) / 2.0
         # q^T = (k(x)^T A) inverse, in this order: where A^T K A is singular, A inverse is huge.
         self._inverse = _solve(self._gram + self.alpha * np.eye(len(gram)), np.eye(len(gram)))
@@ -226,7 +224,9 @@ class KernelFeatures(
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """(n, n_components): the features z = (A^T K A)^(1/2) q of each sample."""
-        return self._coefficients(X) @ self._root
+        blocks = self._kernel_blocks(self._check(X))
+        coefficients = [(values @ self.factor_) @ self._inverse for _, values in blocks]  # (11b)
+        return np.vstack(coefficients) @ self._root
 
     def inverse_fit_error(self, X: Any) -> NDArray[np.float64]:
         """(n,): the squared distance |phi(x) - L q|^2 of each sample to its approximation."""
@@ -245,17 +245,9 @@ class KernelFeatures(
         features = self.transform(X)
         return features @ (features if Y is None else self.transform(Y)).T
 
-    def _coefficients(self, X: Any) -> NDArray[np.float64]:
-        """(n, n_components): q of each sample (11b)."""
-        rows = self._check(X)
-        parts = [(values @ self.factor_) @ self._inverse for _, values in self._kernel_blocks(rows)]
-        return np.vstack(parts)
-
     def _check(self, X: Any) -> Rows:
         check_is_fitted(self, "factor_")
-        rows = check.check_rows(self, X)
-        check.check_kernel_range(self.kernel_, rows)
-        return rows
+        return check.check_samples(self, X)
 
     # ---- files ------------------------------------------------------------------------
 
@@ -284,20 +276,17 @@ class KernelFeatures(
         model = cls(**{name: _unplain(value) for name, value in parameters.items()})
         model._check_values()
         model.kernel_ = kernel_from_config(header["kernel"])
-        dictionary, factor = arrays["dictionary"], arrays["factor"]
-        objective = arrays["objective"]
-        if [part.ndim for part in (dictionary, factor, objective)] != [2, 2, 1]:
+        parts = [arrays[name] for name in ("dictionary", "factor", "objective")]
+        dictionary, factor, objective = parts
+        if [part.ndim for part in parts] != [2, 2, 1]:
             raise ValueError("the arrays do not have the shapes they should")
         if factor.shape != (len(dictionary), model.n_components) or not len(dictionary):
             raise ValueError("the factor contradicts the dictionary")
-        if any(part.dtype != np.float64 for part in (dictionary, factor, objective)):
+        if any(part.dtype != np.float64 for part in parts):
             raise ValueError("the arrays do not hold numbers of double precision")
         if not np.isfinite(factor).all():
             raise ValueError("the factor is not finite")
-        names = header["names"]
-        model.n_features_in_ = dictionary.shape[1]
-        if names is not None:
-            model.feature_names_in_ = feature_names(names, model.n_features_in_)
+        restore_names(model, header["names"], dictionary.shape[1])
         check.check_kernel_range(model.kernel_, check.check_rows(model, dictionary, new=True))
         model.dictionary_, model.factor_, model.objective_ = dictionary, factor, objective
         model.n_iter_ = len(objective) // 2

@@ -175,8 +175,7 @@ class KernelPolicyEvaluation(_POLK):
     ) -> _Transitions:
         n = count_rows(rows)
         with prefixed("next_states"):
-            next_rows = check.check_rows(self, next_states)
-            check.check_kernel_range(self.kernel_, next_rows)
+            next_rows = check.check_samples(self, next_states)
         with prefixed("states"):
             check.check_kernel_range(self.kernel_, rows)
         if count_rows(next_rows) != n:
@@ -206,14 +205,6 @@ class KernelPolicyEvaluation(_POLK):
     @property
     def _parts(self) -> int:
         return 1 + bool(self.average) + (self.method != "scalar")
-
-    @property
-    def _live_weights(self) -> NDArray[np.float64]:
-        state = self._fitted()
-        weights = state.weights[:, : state.order].T
-        if self.average:
-            return weights[:, 1:2].copy()
-        return weights[:, :1] * state.status[0]["scale"]
 
     def predict(self, states: Any) -> NDArray[np.float64]:
         """The value of each state."""

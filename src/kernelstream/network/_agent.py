@@ -140,8 +140,7 @@ class Agent(Saved):
         """
         model = self.model
         with prefixed(f"agent {self.name!r}"):
-            rows = check.check_rows(model, X)
-            check.check_kernel_range(model.kernel_, rows)
+            rows = check.check_samples(model, X)
             if hasattr(model, "classes_"):
                 targets = self._places(check.check_labels(y, count_rows(rows)))
             else:
@@ -168,8 +167,7 @@ class Agent(Saved):
             )
         if message.sender not in self.neighbours:
             raise ValueError(f"{message.sender!r} is no neighbour of agent {self.name!r}")
-        rows = check.check_rows(self.model, message.X)
-        check.check_kernel_range(self.model.kernel_, rows)
+        rows = check.check_samples(self.model, message.X)
         lesson = None
         if self.coupling.two_way and self._batch is not None:
             strength = self._strengths()[self.neighbours.index(message.sender)]

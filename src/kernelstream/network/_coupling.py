@@ -71,14 +71,9 @@ class Coupling:
     def check_explicit(self, penalty: float, model: Any) -> None:
         """Refuse an explicit pull with which two neighbours could overshoot one another.
 
-        Learning at one x, they lose a part of their difference: from 2 on it grows. No check where
-        every step has a limit of its own, see :func:`pull_factor`.
-
-        Parameters
-        ----------
-        penalty : float
-            Sum of the penalties of all neighbours.
-        model : POLKClassifier or POLKRegressor
+        ``penalty`` is the sum over all neighbours. Learning at one x, they lose a part of their
+        difference: from 2 on it grows. No check where every step has a limit of its own, see
+        :func:`pull_factor`.
         """
         if self.normalised or not _bounded(self, model.kernel_):
             return
