@@ -54,6 +54,14 @@ def test_convex(name, a, b, share):
     assert values[2] <= share * values[0] + (1.0 - share) * values[1] + 1e-9
 
 
+@pytest.mark.parametrize("name", REGRESSION_LOSSES + CLASSIFICATION_LOSSES)
+def test_curvature_is_the_largest_slope_of_the_derivative(name):
+    f = np.linspace(-3.0, 3.0, 6_001)
+    steepness = np.abs(np.diff(Loss(name).derivative(f, np.ones_like(f)))) / (f[1] - f[0])
+    apart_from_kinks = steepness[steepness < 100.0]
+    assert apart_from_kinks.max() == pytest.approx(Loss(name).curvature, abs=1e-3)
+
+
 def test_known_values():
     assert Loss("hinge").value([0.5, 2.0], [1.0, -1.0]).tolist() == [0.5, 3.0]
     assert Loss("squared_error").value([3.0], [1.0]).tolist() == [2.0]

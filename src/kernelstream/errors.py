@@ -44,3 +44,18 @@ def naming(path: str | os.PathLike[str]) -> Iterator[None]:
         if error.errno is not None and error.filename is None:
             error.filename = os.fspath(path)
         raise
+
+
+@contextmanager
+def prefixed(owner: str) -> Iterator[None]:
+    """Within, a ``ValueError`` says whose it is.
+
+    >>> with prefixed("states"):
+    ...     raise ValueError("2-D numbers expected")
+    Traceback (most recent call last):
+    ValueError: states: 2-D numbers expected
+    """
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{owner}: {error}") from error

@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from kernelstream import storage
 from kernelstream.compression import komp
 from kernelstream.core.blas import BLAS_FROM
+from kernelstream.core.kernel import Rows
 from kernelstream.core.threads import one_thread
-from kernelstream.kernels import Kernel, kernel_from_config, kernel_matrix
-from kernelstream.rows import as_finite_rows, count_rows
+from kernelstream.kernels import Kernel, Points, kernel_from_config, kernel_matrix
+from kernelstream.rows import as_finite_rows, count_rows, slice_rows
 
 #: Kernel values computed at once when a function is evaluated: 1 MiB, to stay in cache.
 _BLOCK = 1 << 17
@@ -93,9 +94,7 @@ class KernelExpansion:
         rows = as_finite_rows(X)
         if rows.dense.shape[1] != self.points.shape[1]:
             raise ValueError(f"X must have {self.points.shape[1]} columns, got shape {np.shape(X)}")
-        points = self.points.T.copy(order="C")
-        squares, absolutes = (self.points**2).sum(axis=1), np.abs(self.points).sum(axis=1)
-        return expand(self.kernel, rows, points, squares, absolutes, len(self), self.weights)
+        return expand(self.kernel, rows, Points.of(self.points), self.weights)
 
     def __add__(self, other: KernelExpansion) -> KernelExpansion:
         if not isinstance(other, KernelExpansion):
@@ -153,18 +152,17 @@ class KernelExpansion:
         max_points : int, optional
             At most this many points remain, whatever is lost: see :meth:`distance`.
         """
-        if error is not None and not (np.isfinite(error) and error >= 0.0):
-            raise ValueError(f"error must be a finite number >= 0, got {error!r}")
+        check_error(error)
         if max_points is not None and not (isinstance(max_points, Integral) and max_points >= 0):
             raise ValueError(f"max_points must be a whole number >= 0, got {max_points!r}")
         most = len(self) if max_points is None else int(max_points)
         weights = np.ascontiguousarray(self._columns)
         if weights.shape[1] == 0:
             return KernelExpansion(self.kernel, self.points[:0], self.weights[:0])
-        points, weights, _ = komp.compress(self.kernel, self.points, weights, error or 0.0, most)
-        return KernelExpansion(
-            self.kernel, points, weights.reshape(len(points), *self.weights.shape[1:])
-        )
+        state = komp.compressed_state(self.kernel, self.points, weights, error or 0.0, most)
+        n = state.order
+        points, weights = state.points[:, :n].T.copy(), state.weights[:, :n].T.copy()
+        return KernelExpansion(self.kernel, points, weights.reshape(n, *self.weights.shape[1:]))
 
     @staticmethod
     def merge(
@@ -193,13 +191,7 @@ class KernelExpansion:
                     f"merge takes KernelExpansions, got {type(function).__name__}; of a model "
                     "pass model.expansion_"
                 )
-        shares = np.ones(len(functions)) if weights is None else np.asarray(weights, float)
-        if shares.shape != (len(functions),) or not (
-            np.isfinite(shares).all() and (shares >= 0.0).all() and shares.sum() > 0.0
-        ):
-            raise ValueError(
-                f"weights must be {len(functions)} numbers >= 0, not all zero; got {weights!r}"
-            )
+        shares = checked_shares(weights, np.ones(len(functions)))
         total = functions[0] * (shares[0] / shares.sum())
         for function, share in zip(functions[1:], shares[1:], strict=True):
             total = total + function * (share / shares.sum())
@@ -245,29 +237,35 @@ class KernelExpansion:
             )
 
 
+def check_error(error: Any) -> None:
+    """Refuse what is no distance that may be lost."""
+    if error is not None and not (np.isfinite(error) and error >= 0.0):
+        raise ValueError(f"error must be a finite number >= 0, got {error!r}")
+
+
+def checked_shares(weights: Any, default: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The weights of a mean, not negative and not all zero, one for each of the default ones."""
+    shares = default if weights is None else np.asarray(weights, float)
+    usable = shares.shape == default.shape and (np.isfinite(shares) & (shares >= 0.0)).all()
+    if not usable or not shares.any():
+        raise ValueError(
+            f"weights must be {len(default)} numbers >= 0, not all zero; got {weights!r}"
+        )
+    return shares
+
+
 def expand(
-    kernel: Kernel,
-    rows: Any,
-    points: NDArray[np.float64],
-    square_norms: NDArray[np.float64],
-    absolute_norms: NDArray[np.float64],
-    n: int,
-    weights: NDArray[np.float64],
+    kernel: Kernel, rows: Rows, stored: Any, weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """sum_j weights_j k(points_j, x) for every sample, in blocks of bounded memory.
 
-    ``points`` is feature-major, (p, >= n), with the norms of its columns.
+    ``stored`` are :class:`Points` or a state, ``weights`` theirs, (order, ...).
     """
-    samples = count_rows(rows)
+    samples, n = count_rows(rows), stored.order
     out = np.empty((samples, *weights.shape[1:]))
     block = max(1, _BLOCK // max(n, 1))
-    with one_thread(samples * n * (len(points) + out[:1].size) >= BLAS_FROM):
+    with one_thread(samples * n * (len(stored.points) + out[:1].size) >= BLAS_FROM):
         for first in range(0, samples, block):
             end = min(first + block, samples)
-            if rows.sparse:
-                part = rows._replace(indptr=rows.indptr[first : end + 1])
-            else:
-                part = rows._replace(dense=rows.dense[first:end])
-            values = kernel_matrix(kernel, part, points, square_norms, absolute_norms, n)
-            out[first:end] = values @ weights
+            out[first:end] = kernel_matrix(kernel, slice_rows(rows, first, end), stored) @ weights
     return out

@@ -11,23 +11,30 @@ array([[0.5   , 0.1839]])
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernelstream.core import kernel as core
 from kernelstream.core.kernel import Rows
-from kernelstream.rows import as_finite_rows, count_rows
+from kernelstream.rows import as_finite_rows, count_rows, dense_matrix
 
 #: Sums, products and scalings nested deeper than this are refused (a hostile file, a loop).
 DEEPEST = 64
 
-_Instruction = tuple[int, tuple[float, float, float]]
+#: Kernels by the name of their class, which their configuration has.
+_CLASSES: dict[str, type[Kernel]] = {}
+
+
+class _Instruction(NamedTuple):
+    code: int  # of the compiled branch
+    numbers: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    needs: str = ""  # what the branch looks at: x.x' "dots", |x - x'|^2 "squares", |x - x'|_1 "l1"
+    pushes: int = 1  # by how many values the stack grows
 
 
 class Kernel:
@@ -39,52 +46,40 @@ class Kernel:
     #: k(x, x') depends on the distance alone and k(x, x) = 1.
     isotropic: ClassVar[bool] = False
 
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if not cls.__name__.startswith("_"):
+            _CLASSES[cls.__name__] = cls
+
     def _instructions(self) -> list[_Instruction]:
         raise NotImplementedError
 
     @cached_property
     def program(self) -> core.Program:
         """The kernel as the compiled loops read it."""
-        instructions = self._instructions()
-        codes = np.array([code for code, _ in instructions], dtype=np.int64)
-        numbers = np.array([number for _, number in instructions], dtype=np.float64)
-        depth = deepest = 0
-        for code in codes:
-            depth += -1 if code in (core.ADD, core.MULTIPLY) else code != core.SCALE
-            deepest = max(deepest, int(depth))
+        codes, numbers, needs, pushes = zip(*self._instructions(), strict=True)
         return core.Program(
-            codes,
-            numbers,
-            needs_dots=bool(np.isin(codes, [core.POLYNOMIAL, core.LINEAR]).any()),
-            needs_squares=bool(np.isin(codes, [core.GAUSSIAN, core.MATERN32, core.MATERN52]).any()),
-            needs_l1=bool((codes == core.LAPLACIAN).any()),
-            depth=deepest,
+            np.array(codes, dtype=np.int64),
+            np.array(numbers, dtype=np.float64),
+            needs_dots="dots" in needs,
+            needs_squares="squares" in needs,
+            needs_l1="l1" in needs,
+            depth=int(np.cumsum(pushes).max()),
         )
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[np.float64]:
         """The matrix k(x_i, y_j); Y defaults to X."""
         rows = as_finite_rows(X)
-        other = as_finite_rows(X if Y is None else Y)
-        dense = np.zeros((0, 0)) if other.sparse else other.dense
-        if other.sparse:
-            from scipy.sparse import csr_array
-
-            shape = (count_rows(other), rows.dense.shape[1])
-            dense = csr_array((other.data, other.indices, other.indptr), shape=shape).toarray()
-        if dense.shape[1] != rows.dense.shape[1]:
-            raise ValueError(f"X has {rows.dense.shape[1]} features, but Y has {dense.shape[1]}")
-        points = dense.T.copy(order="C")
-        squares, absolutes = (dense**2).sum(axis=1), np.abs(dense).sum(axis=1)
-        return kernel_matrix(self, rows, points, squares, absolutes, len(dense))
+        points = dense_matrix(as_finite_rows(X if Y is None else Y))
+        if points.shape[1] != rows.dense.shape[1]:
+            raise ValueError(f"X has {rows.dense.shape[1]} features, but Y has {points.shape[1]}")
+        return kernel_matrix(self, rows, Points.of(points))
 
     def diagonal(self, X: ArrayLike) -> NDArray[np.float64]:
         """The values k(x_i, x_i)."""
         rows = as_finite_rows(X)
         norms = np.empty((count_rows(rows), 2))
-        core.kernel_rows(
-            self.program, rows, 0, len(norms), np.empty((rows.dense.shape[1], 0)), np.empty(0),
-            np.empty(0), 0, np.empty((len(norms), 0)), norms,
-        )  # fmt: skip
+        kernel_matrix(self, rows, Points.of(np.empty((0, rows.dense.shape[1]))), norms)
         return np.array([core.self_value(self.program, square) for square in norms[:, 0]])
 
     def __getstate__(self) -> dict[str, Any]:
@@ -124,12 +119,13 @@ class _Radial(Kernel):
     gamma: float
     isotropic = True
     _code: ClassVar[int]
+    _needs: ClassVar[str] = "squares"
 
     def __post_init__(self) -> None:
         _positive(self, "gamma")
 
     def _instructions(self) -> list[_Instruction]:
-        return [(self._code, (float(self.gamma), 0.0, 0.0))]
+        return [_Instruction(self._code, (self.gamma, 0.0, 0.0), self._needs)]
 
 
 @dataclass(frozen=True)
@@ -144,6 +140,7 @@ class Laplacian(_Radial):
     """``exp(-gamma |x - x'|_1)``, with the l1 distance as in scikit-learn."""
 
     _code = core.LAPLACIAN
+    _needs = "l1"
 
 
 @dataclass(frozen=True)
@@ -179,7 +176,7 @@ class Polynomial(Kernel):
         object.__setattr__(self, "degree", int(self.degree))
 
     def _instructions(self) -> list[_Instruction]:
-        return [(core.POLYNOMIAL, (float(self.gamma), float(self.coef0), float(self.degree)))]
+        return [_Instruction(core.POLYNOMIAL, (self.gamma, self.coef0, self.degree), "dots")]
 
 
 @dataclass(frozen=True)
@@ -187,7 +184,7 @@ class Linear(Kernel):
     """x.x'"""
 
     def _instructions(self) -> list[_Instruction]:
-        return [(core.LINEAR, (0.0, 0.0, 0.0))]
+        return [_Instruction(core.LINEAR, needs="dots")]
 
 
 @dataclass(frozen=True, repr=False)
@@ -201,7 +198,7 @@ class _Pair(Kernel):
 
     def _instructions(self) -> list[_Instruction]:
         both = [*self.first._instructions(), *self.second._instructions()]
-        return [*both, (self._code, (0.0, 0.0, 0.0))]
+        return [*both, _Instruction(self._code, pushes=-1)]
 
 
 @dataclass(frozen=True, repr=False)
@@ -232,52 +229,63 @@ class Scaled(Kernel):
         return f"Scaled({self.kernel!r}, {self.factor!r})"
 
     def _instructions(self) -> list[_Instruction]:
-        return [*self.kernel._instructions(), (core.SCALE, (float(self.factor), 0.0, 0.0))]
+        scale = _Instruction(core.SCALE, (self.factor, 0.0, 0.0), pushes=0)
+        return [*self.kernel._instructions(), scale]
+
+
+class Points(NamedTuple):
+    """Stored points as the compiled loops read them; the state of a model has the same fields."""
+
+    points: NDArray[np.float64]  # (p, at least order): feature-major
+    square_norms: NDArray[np.float64]
+    absolute_norms: NDArray[np.float64]
+    order: int  # how many there are
+
+    @classmethod
+    def of(cls, matrix: NDArray[np.float64]) -> Points:
+        """The rows of a matrix."""
+        squares, absolutes = (matrix**2).sum(axis=1), np.abs(matrix).sum(axis=1)
+        return cls(matrix.T.copy(order="C"), squares, absolutes, len(matrix))
 
 
 def kernel_matrix(
-    kernel: Kernel,
-    rows: core.Rows,
-    points: NDArray[np.float64],
-    square_norms: NDArray[np.float64],
-    absolute_norms: NDArray[np.float64],
-    n: int,
+    kernel: Kernel, rows: Rows, stored: Any, norms: Any = None
 ) -> NDArray[np.float64]:
-    """Kernel values of all samples with the first ``n`` columns of ``points``."""
+    """(n, order): kernel values of all samples with :class:`Points` or those of a state.
+
+    ``norms``, (n, 2), receives the samples' squared norms and l1 norms.
+    """
     samples = count_rows(rows)
-    out = np.empty((samples, n))
+    out = np.empty((samples, stored.order))
+    norms = np.empty((samples, 2)) if norms is None else norms
     core.kernel_rows(
-        kernel.program, rows, 0, samples, points, square_norms, absolute_norms, n, out,
-        np.empty((samples, 2)),
+        kernel.program, rows, 0, samples, stored.points, stored.square_norms,
+        stored.absolute_norms, stored.order, out, norms,
     )  # fmt: skip
     return out
 
 
 #: What an estimator's ``kernel=`` may name.
-KERNEL_NAMES: dict[str, Callable[[float, int, float], Kernel]] = {
-    "rbf": lambda gamma, degree, coef0: Gaussian(gamma),
-    "gaussian": lambda gamma, degree, coef0: Gaussian(gamma),
-    "laplacian": lambda gamma, degree, coef0: Laplacian(gamma),
-    "matern32": lambda gamma, degree, coef0: Matern32(gamma),
-    "matern52": lambda gamma, degree, coef0: Matern52(gamma),
-    "poly": lambda gamma, degree, coef0: Polynomial(degree, gamma, coef0),
-    "polynomial": lambda gamma, degree, coef0: Polynomial(degree, gamma, coef0),
-    "linear": lambda gamma, degree, coef0: Linear(),
+KERNEL_NAMES: dict[str, type[Kernel]] = {
+    "rbf": Gaussian,
+    "gaussian": Gaussian,
+    "laplacian": Laplacian,
+    "matern32": Matern32,
+    "matern52": Matern52,
+    "poly": Polynomial,
+    "polynomial": Polynomial,
+    "linear": Linear,
 }
-
-_CLASSES: dict[str, type[Kernel]] = {
-    cls.__name__: cls
-    for cls in (
-        Gaussian, Laplacian, Matern32, Matern52, Polynomial, Linear, Sum, Product, Scaled,
-    )
-}  # fmt: skip
 
 
 def make_kernel(kernel: str | Kernel, gamma: float, degree: int, coef0: float) -> Kernel:
     """The kernel that an estimator's parameters describe."""
     if isinstance(kernel, Kernel):
         return kernel
-    return KERNEL_NAMES[kernel](float(gamma), int(degree), float(coef0))
+    kernel_class = KERNEL_NAMES[kernel]
+    numbers = {"gamma": float(gamma), "degree": int(degree), "coef0": float(coef0)}
+    own = [field.name for field in fields(kernel_class)]  # type: ignore[arg-type]
+    return kernel_class(**{name: numbers[name] for name in own})
 
 
 def first_gamma(gamma: float | str, *samples: Rows) -> float:

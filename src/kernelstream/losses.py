@@ -9,27 +9,38 @@ then Crammer and Singer's loss and ``margin_log_loss`` AVM's logistic of the mar
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from kernelstream.core import loss as core
 
-#: name -> (code of the compiled branch, its own parameter, default, what values it may take)
-_TABLE: dict[str, tuple[int, str, float, str]] = {
-    "hinge": (core.HINGE, "", 0.0, ""),
-    "squared_hinge": (core.SQUARED_HINGE, "", 0.0, ""),
-    "smooth_hinge": (core.SMOOTH_HINGE, "width", 0.5, "positive"),
-    "log_loss": (core.LOG_LOSS, "", 0.0, ""),
-    "margin_log_loss": (core.MARGIN_LOG_LOSS, "", 0.0, ""),
-    "perceptron": (core.PERCEPTRON, "", 0.0, ""),
-    "squared_error": (core.SQUARED_ERROR, "", 0.0, ""),
-    "absolute_error": (core.ABSOLUTE_ERROR, "", 0.0, ""),
-    "epsilon_insensitive": (core.EPSILON_INSENSITIVE, "width", 0.1, "positive"),
-    "huber": (core.HUBER, "threshold", 1.35, "positive"),
-    "quantile": (core.QUANTILE, "level", 0.5, "level"),
+
+class _Row(NamedTuple):
+    """A loss, its own number, and its largest second derivative where it is curved."""
+
+    code: int  # of the compiled branch
+    meaning: str = ""  # what its number is
+    default: float = 0.0
+    rule: str = ""  # what values the number may take
+    curvature: Callable[[float], float] = lambda number: 0.0
+
+
+_TABLE = {
+    "hinge": _Row(core.HINGE),
+    "squared_hinge": _Row(core.SQUARED_HINGE, curvature=lambda _: 2.0),
+    "smooth_hinge": _Row(core.SMOOTH_HINGE, "width", 0.5, "positive", lambda width: 1.0 / width),
+    "log_loss": _Row(core.LOG_LOSS, curvature=lambda _: 0.25),
+    "margin_log_loss": _Row(core.MARGIN_LOG_LOSS, curvature=lambda _: 0.25),
+    "perceptron": _Row(core.PERCEPTRON),
+    "squared_error": _Row(core.SQUARED_ERROR, curvature=lambda _: 1.0),
+    "absolute_error": _Row(core.ABSOLUTE_ERROR),
+    "epsilon_insensitive": _Row(core.EPSILON_INSENSITIVE, "width", 0.1, "positive"),
+    "huber": _Row(core.HUBER, "threshold", 1.35, "positive", lambda _: 1.0),
+    "quantile": _Row(core.QUANTILE, "level", 0.5, "level"),
 }
 
 
@@ -61,30 +72,35 @@ class Loss:
     def __post_init__(self) -> None:
         if self.name not in _TABLE:
             raise ValueError(f"loss must be one of {', '.join(_TABLE)}; got {self.name!r}")
-        _, meaning, default, rule = _TABLE[self.name]
+        _, meaning, default, rule, _ = _TABLE[self.name]
         if self.number is None:
             object.__setattr__(self, "number", default)
             return
         value = self.number
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError(f"{self.name}: {meaning or 'number'} must be a number, got {value!r}")
-        good = math.isfinite(value) and (
-            0.0 < value < 1.0 if rule == "level" else value > 0.0 if rule else value == 0.0
-        )
+            good, wanted = False, "a number"
+        elif rule == "level":
+            good, wanted = 0.0 < value < 1.0, "between 0 and 1"
+        elif rule == "positive":
+            good, wanted = 0.0 < value < math.inf, "finite and > 0"
+        else:
+            good, wanted = value == 0.0, "left out: this loss has no parameter"
         if not good:
-            wanted = {"level": "between 0 and 1", "positive": "finite and > 0"}.get(
-                rule, "left out: this loss has no parameter"
-            )
             raise ValueError(f"{self.name}: {meaning or 'number'} must be {wanted}, got {value!r}")
 
     def __repr__(self) -> str:
-        has_number = _TABLE[self.name][1]
+        has_number = _TABLE[self.name].meaning
         return f"Loss({self.name!r}, {self.number})" if has_number else f"Loss({self.name!r})"
 
     @property
     def code(self) -> int:
         """The branch of the compiled loss."""
-        return _TABLE[self.name][0]
+        return _TABLE[self.name].code
+
+    @property
+    def curvature(self) -> float:
+        """A bound on the second derivative in f, or in the margin, apart from kinks."""
+        return _TABLE[self.name].curvature(self.number or 0.0)
 
     @property
     def for_regression(self) -> bool:

@@ -163,6 +163,11 @@ def plain_matrix(rows: Rows) -> Any:
     return rows_matrix(rows) if rows.sparse else rows.dense
 
 
+def dense_matrix(rows: Rows) -> np.ndarray:
+    """The samples as an array: a view of them where they are dense."""
+    return rows_matrix(rows).toarray() if rows.sparse else rows.dense
+
+
 def rows_matrix(rows: Rows) -> Any:
     """The samples as a CSR array."""
     if not rows.sparse:

@@ -13,23 +13,22 @@ Reading never runs code from the file and never allocates what the header asks f
 known to agree with the file's true length.
 """
 
-import errno
 import hashlib
+import itertools
 import json
 import math
 import os
 import re
-import secrets
-import stat
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from typing import Any, BinaryIO, NamedTuple
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream.errors import naming
+from kernelstream.replacement import replace_file, replacing
 
 __all__ = [
     "ChecksumError",
@@ -58,6 +57,7 @@ MAX_DIMENSIONS = 64  # NumPy's own limit
 
 # The closing quote is optional, so that an unfinished string is skipped once, not rescanned.
 _STRING_OR_BRACKET = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]', re.DOTALL)
+_NESTING = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 
 DTYPES: dict[str, np.dtype[Any]] = {
     "float64": np.dtype("<f8"),
@@ -234,8 +234,7 @@ def write(
     Parameters
     ----------
     path : str or path-like
-        Where to write. A symbolic link stays, and the file it points to is replaced. A file that
-        is replaced passes on its permissions.
+        Where to write, as for `replacing`.
     kind, header, arrays
         As for `dumps`.
 
@@ -244,65 +243,9 @@ def write(
     TypeError, ValueError
         As for `dumps`.
     OSError
-        If the file cannot be written, e.g. because the folder is missing. No file is left behind.
+        As for `replacing`.
     """
     replace_file(path, dumps(kind, header, arrays))
-
-
-def replace_file(path: str | os.PathLike[str], data: bytes) -> None:
-    """The same for a file of any content: see :func:`replacing`."""
-    with replacing(path) as file:
-        file.write(data)
-
-
-@contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write to, which takes its place in one go when the block ends without error.
-
-    A crash at any moment leaves the old file or the new one.
-
-    Parameters
-    ----------
-    path : str or path-like
-        Where to write. A symbolic link stays, and the file it points to is replaced. A file that
-        is replaced passes on its permissions.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written, e.g. because the folder is missing. No file is left behind.
-
-    Notes
-    -----
-    The new file grows under the name ``.kernelstream-*.tmp`` in the same folder. It remains there
-    only if the process is killed, and may then be deleted.
-    """
-    target = os.path.realpath(path)
-    folder = os.path.dirname(target)
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(errno.ENOENT, "no such folder to write to", folder)
-    old_mode = _mode_of_regular_file(target)
-    temporary = os.path.join(folder, f".kernelstream-{secrets.token_hex(8)}.tmp")
-
-    def create(name: str, flags: int) -> int:
-        # With the old mode from the start: a private file is not readable for even a moment.
-        return os.open(name, flags, 0o666 if old_mode is None else old_mode)
-
-    try:
-        with naming(path), open(temporary, "xb", opener=create) as file:
-            yield file
-            if old_mode is not None:
-                os.chmod(temporary, old_mode)  # the bits the umask took away
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException as error:
-        with suppress(OSError):
-            os.unlink(temporary)
-        if isinstance(error, OSError) and error.filename == temporary:
-            error.filename, error.filename2 = os.fspath(path), None
-        raise
-    _sync_folder(folder)
 
 
 def read(path: str | os.PathLike[str]) -> Document:
@@ -372,15 +315,9 @@ def _parse_header(text: bytes) -> tuple[str, dict[str, Any], list[_TableEntry]]:
             "upgrade kernelstream to read it"
         )
     match content:
-        case {
-            "format": _,
-            "kind": str(kind),
-            "header": dict(header),
-            "arrays": list(arrays),
-            **rest,
-        }:
-            if rest:
-                raise MalformedFileError(f"the header has unknown fields: {sorted(rest)}")
+        case {"kind": str(kind), "header": dict(header), "arrays": list(arrays), **rest}:
+            if unknown := sorted(rest.keys() - {"format"}):
+                raise MalformedFileError(f"the header has unknown fields: {unknown}")
         case _:
             raise MalformedFileError("the header lacks kind, header or arrays")
     table = [_parse_table_entry(entry) for entry in arrays]
@@ -392,10 +329,9 @@ def _parse_header(text: bytes) -> tuple[str, dict[str, Any], list[_TableEntry]]:
 def _parse_table_entry(entry: Any) -> _TableEntry:
     match entry:
         case {"name": str(name), "dtype": str(dtype_name), "shape": list(shape)} if len(entry) == 3:
-            pass
+            dtype = DTYPES.get(dtype_name)
         case _:
             raise MalformedFileError("an array's description is not {name, dtype, shape}")
-    dtype = DTYPES.get(dtype_name)
     if dtype is None:
         raise MalformedFileError(f"array {name!r} has an unknown dtype")
     if len(shape) > MAX_DIMENSIONS or any(type(n) is not int or n < 0 for n in shape):
@@ -419,7 +355,7 @@ def _parse_json(text: bytes) -> Any:
     """Parse JSON more strictly than `json` does: no NaN, no repeated keys, limited in size."""
     if len(text) > MAX_HEADER_BYTES:
         raise MalformedFileError(f"the header is longer than {MAX_HEADER_BYTES} bytes")
-    if _is_too_deep(text):
+    if _depth(text) > MAX_HEADER_DEPTH:
         raise MalformedFileError(f"the header is nested deeper than {MAX_HEADER_DEPTH} levels")
     try:
         return json.loads(
@@ -432,18 +368,10 @@ def _parse_json(text: bytes) -> Any:
         raise MalformedFileError(f"the header is not valid JSON: {error}") from None
 
 
-def _is_too_deep(text: bytes) -> bool:
-    """Tell whether the brackets of a JSON text are nested too deep to parse safely."""
-    depth = 0
-    for match in _STRING_OR_BRACKET.finditer(text):
-        first = text[match.start()]
-        if first in b"[{":
-            depth += 1
-            if depth > MAX_HEADER_DEPTH:
-                return True
-        elif first in b"]}":
-            depth -= 1
-    return False
+def _depth(text: bytes) -> int:
+    """How deep the brackets of a JSON text are nested, found without parsing it."""
+    steps = (_NESTING.get(text[found.start()], 0) for found in _STRING_OR_BRACKET.finditer(text))
+    return max(itertools.accumulate(steps), default=0)
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -458,27 +386,3 @@ def _finite_float(text: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{text} is not a finite number")
     return value
-
-
-def _mode_of_regular_file(path: str) -> int | None:
-    """Return the permission bits of a file to replace, None if there is none."""
-    try:
-        mode = os.stat(path).st_mode
-    except FileNotFoundError:
-        return None
-    if not stat.S_ISREG(mode):  # a rename would put a file in the place of, say, /dev/null
-        code = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
-        raise OSError(code, "not a regular file", path)
-    return stat.S_IMODE(mode)
-
-
-def _sync_folder(folder: str) -> None:
-    """Make a rename in the folder survive a power cut."""
-    if os.name != "posix":  # other systems cannot open a folder
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        with naming(folder):
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from scipy.linalg import orthogonal_procrustes
 
-from kernelstream.core import feature_state
+from kernelstream.core import feature_budget, feature_state
 from kernelstream.core import features as core
 from kernelstream.core.passes import DONE, FULL
 from tests.core.tools import KERNELS, call_pass, rows_of, size
+from tests.features.tools import feature_bytes
 from tests.naive import features as naive
 from tests.naive import kernels
 
@@ -16,8 +17,8 @@ R = 4
 
 def settings(
     basis="orthonormal", regularisation=1e-3, budget=None, solver="parametric", step="inverse",
-    pace=2.0, removal="greedy", forgetting=1.0, censoring=core.NEVER, number=0.0, align=False,
-    loss=0, shrinkage=0.0, eta=0.3, outputs=0, early=6,
+    pace=2.0, removal="greedy", forgetting=1.0, censoring=feature_budget.NEVER, number=0.0,
+    align=False, loss=0, shrinkage=0.0, eta=0.3, outputs=0, early=6,
 ):  # fmt: skip
     values = dict(
         orthonormal=basis == "orthonormal",
@@ -155,11 +156,11 @@ def test_start_from_the_principal_directions_of_the_first_samples(solver, kernel
 
 
 RULES = {
-    "auto": (core.MOVING_AVERAGE, 0.0),
-    0.6: (core.THRESHOLD, 0.6),
-    ("rate", 0.7): (core.RATE, 0.7),
-    ("rate", 0.0): (core.RATE, 0.0),
-    ("rate", 1.0): (core.RATE, 1.0),
+    "auto": (feature_budget.MOVING_AVERAGE, 0.0),
+    0.6: (feature_budget.THRESHOLD, 0.6),
+    ("rate", 0.7): (feature_budget.RATE, 0.7),
+    ("rate", 0.0): (feature_budget.RATE, 0.0),
+    ("rate", 1.0): (feature_budget.RATE, 1.0),
 }
 
 
@@ -179,7 +180,7 @@ def test_censoring_twin(rule, budget):
 def test_a_rate_is_reached():
     X = blobs(size(3000, 600))
     for rate in (0.3, 0.8):
-        state, _ = learn(X, settings(budget=12, censoring=core.RATE, number=rate))
+        state, _ = learn(X, settings(budget=12, censoring=feature_budget.RATE, number=rate))
         assert abs(state.status[0]["censored"] / state.status[0]["candidates"] - rate) < 0.1
 
 
@@ -436,4 +437,4 @@ def test_basis_is_orthonormal_where_samples_differ_by_many_powers_of_ten():
 def test_memory_in_closed_form():
     for capacity, p, r, outputs, dense in ((5, 3, 4, 0, True), (17, 50, 20, 3, False)):
         state = feature_state.allocate(p, r, outputs, capacity, dense)
-        assert state.nbytes == feature_state.feature_bytes(capacity, p, r, outputs, dense)
+        assert state.nbytes == feature_bytes(capacity, p, r, outputs, dense)

@@ -1,10 +1,12 @@
 """The compiled core as the tests call it."""
 
+from dataclasses import asdict
+
 import numba
 import numpy as np
 from scipy.sparse import csr_array
 
-from kernelstream.core import kernel, loss, schedule
+from kernelstream.core import kernel, schedule
 from kernelstream.core.direct import GRADIENT
 from kernelstream.core.grow import SPAN
 from kernelstream.core.grow.block import take_in_block
@@ -15,6 +17,16 @@ from kernelstream.core.reduce import KOMP
 from kernelstream.core.reduce.komp import GREEDY
 from kernelstream.core.settings import make_settings
 from kernelstream.core.state import allocate, resize
+from kernelstream.kernels import (
+    KERNEL_NAMES,
+    Gaussian,
+    Laplacian,
+    Linear,
+    Matern52,
+    Polynomial,
+    make_kernel,
+)
+from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, Loss
 from tests.naive import kernels as naive
 
 COMPILED = not numba.config.DISABLE_JIT
@@ -52,29 +64,29 @@ def gaussian(gamma):
     return program((kernel.GAUSSIAN, gamma))
 
 
+def with_twin(name):
+    """The program of a kernel that estimators know by name, and its twin."""
+    gamma = {"gaussian": 0.7, "laplacian": 0.3, "matern32": 0.4, "matern52": 0.4}.get(name, 0.5)
+    made = make_kernel(name, gamma, 3, 1.5)
+    return made.program, getattr(naive, name)(**asdict(made))
+
+
 #: name: (program, twin)
 KERNELS = {
-    "gaussian": (gaussian(0.7), naive.gaussian(0.7)),
-    "laplacian": (program((kernel.LAPLACIAN, 0.3)), naive.laplacian(0.3)),
-    "matern32": (program((kernel.MATERN32, 0.4)), naive.matern32(0.4)),
-    "matern52": (program((kernel.MATERN52, 0.4)), naive.matern52(0.4)),
-    "polynomial": (program((kernel.POLYNOMIAL, 0.5, 1.5, 3)), naive.polynomial(0.5, 1.5, 3)),
-    "degree 1": (program((kernel.POLYNOMIAL, 0.5, 0.0, 1)), naive.polynomial(0.5, 0.0, 1)),
-    "linear": (program((kernel.LINEAR,)), naive.linear()),
+    **{
+        name: with_twin(name)
+        for name in sorted({c.__name__.lower() for c in KERNEL_NAMES.values()})
+    },
+    "degree 1": (Polynomial(1, 0.5, 0.0).program, naive.polynomial(0.5, 0.0, 1)),
     "scaled sum": (
-        program(
-            (kernel.LINEAR,), (kernel.GAUSSIAN, 0.7), (kernel.SCALE, 3.0), (kernel.ADD,),
-            (kernel.SCALE, 0.25),
-        ),
+        (0.25 * (Linear() + 3.0 * Gaussian(0.7))).program,
         naive.scale(naive.add(naive.linear(), naive.scale(naive.gaussian(0.7), 3.0)), 0.25),
     ),
-    # (linear + matern) * (laplacian + gaussian * polynomial): four values on the stack
+    # four values on the stack
     "product of sums": (
-        program(
-            (kernel.LINEAR,), (kernel.MATERN52, 0.4), (kernel.ADD,),
-            (kernel.LAPLACIAN, 0.3), (kernel.GAUSSIAN, 0.7), (kernel.POLYNOMIAL, 0.5, 1.5, 2),
-            (kernel.MULTIPLY,), (kernel.ADD,), (kernel.MULTIPLY,),
-        ),
+        (
+            (Linear() + Matern52(0.4)) * (Laplacian(0.3) + Gaussian(0.7) * Polynomial(2, 0.5, 1.5))
+        ).program,
         naive.multiply(
             naive.add(naive.linear(), naive.matern52(0.4)),
             naive.add(
@@ -83,21 +95,9 @@ KERNELS = {
             ),
         ),
     ),
-}  # fmt: skip
-
-LOSSES = {
-    "hinge": loss.HINGE,
-    "squared_hinge": loss.SQUARED_HINGE,
-    "smooth_hinge": loss.SMOOTH_HINGE,
-    "log_loss": loss.LOG_LOSS,
-    "margin_log_loss": loss.MARGIN_LOG_LOSS,
-    "perceptron": loss.PERCEPTRON,
-    "squared_error": loss.SQUARED_ERROR,
-    "absolute_error": loss.ABSOLUTE_ERROR,
-    "epsilon_insensitive": loss.EPSILON_INSENSITIVE,
-    "huber": loss.HUBER,
-    "quantile": loss.QUANTILE,
 }
+
+LOSSES = {name: Loss(name).code for name in (*CLASSIFICATION_LOSSES, *REGRESSION_LOSSES)}
 LOSS_NUMBERS = {
     "smooth_hinge": 0.5, "epsilon_insensitive": 0.1, "huber": 0.8, "quantile": 0.3,
 }  # fmt: skip

@@ -11,10 +11,18 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from kernelstream import DivergenceError, ModelFileError, load, storage
-from kernelstream.core.feature_state import feature_bytes
 from kernelstream.features import OnlineKernelFeatures
 from tests.core.tools import size
-from tests.features.tools import ESTIMATORS, FORMS, VARIANTS, in_pieces, look, small, stream
+from tests.features.tools import (
+    ESTIMATORS,
+    FORMS,
+    VARIANTS,
+    feature_bytes,
+    in_pieces,
+    look,
+    small,
+    stream,
+)
 
 every = pytest.mark.parametrize("estimator_class", ESTIMATORS)
 variants = pytest.mark.parametrize("variant", VARIANTS)

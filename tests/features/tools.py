@@ -3,6 +3,7 @@
 import numpy as np
 from scipy.sparse import csr_array
 
+from kernelstream.core.feature_state import HISTORY, STATUS
 from kernelstream.features import (
     OnlineKernelFeatureClassifier,
     OnlineKernelFeatureRegressor,
@@ -54,3 +55,10 @@ def in_pieces(model, X, y, size):
 def look(model, X):
     """What a model says of samples."""
     return model.transform(X) if isinstance(model, OnlineKernelFeatures) else model._evaluate(X)
+
+
+def feature_bytes(capacity, features, components, outputs, dense):
+    """Bytes of a state in closed form; ``dense``: with the kernel matrix of the samples."""
+    row = features + components + 4 + (capacity if dense else 0)
+    square = components * (4 * components + outputs)
+    return 8 * (capacity * row + square + 2 * HISTORY) + STATUS.itemsize

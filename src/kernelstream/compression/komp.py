@@ -13,7 +13,7 @@ from kernelstream.core.reduce.komp import BLOCK, GREEDY, prune_block
 from kernelstream.core.state import State, allocate
 from kernelstream.core.threads import one_thread
 from kernelstream.errors import IllConditionedError
-from kernelstream.kernels import Kernel, kernel_matrix
+from kernelstream.kernels import Kernel, Points, kernel_matrix
 from kernelstream.rows import dense_rows
 
 #: A probed residual above this one leads to a factorisation from scratch ...
@@ -28,39 +28,6 @@ FOREIGN_ABOVE = 0.1
 PROBED, PROBED_READ = 4, 16
 
 
-def compress(
-    kernel: Kernel,
-    points: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    error: float,
-    max_points: int,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Remove points, cheapest first, all weights projected anew.
-
-    Parameters
-    ----------
-    points : (M, p) array
-    weights : (M, C) array
-    error : float
-        Hilbert norm distance that may be lost.
-    max_points : int
-        Removal goes on beyond ``error`` until no more than this many are left.
-
-    Returns
-    -------
-    points, weights : arrays
-    spent : float
-        The Hilbert norm distance lost.
-    """
-    state = compressed_state(kernel, points, weights, error, max_points)
-    n = state.order
-    return (
-        np.ascontiguousarray(state.points[:, :n].T),
-        np.ascontiguousarray(state.weights[:, :n].T),
-        float(state.status[0]["error_spent"]),
-    )
-
-
 @one_thread()
 def compressed_state(
     kernel: Kernel,
@@ -69,7 +36,11 @@ def compressed_state(
     error: float,
     max_points: int,
 ) -> State:
-    """The same as :func:`compress`, with the factor: a state from which learning can go on."""
+    """Remove points, cheapest first, all weights projected again; learning can go on from it.
+
+    ``error`` is the distance in the RKHS that may be lost; removal goes on beyond it until no more
+    than ``max_points`` are left. The status says what was lost.
+    """
     n, columns = weights.shape
     state = allocate(points.shape[1], columns, n + BLOCK, seed=0)
     state.points[:, :n] = points.T
@@ -83,16 +54,19 @@ def compressed_state(
 
 def residual(state: State, kernel: Kernel) -> float:
     """max |S S^T K - I| over all points in the factor, K with a unit diagonal: 0 if perfect."""
-    n = state.factored_order
-    return _column_residual(state, kernel, np.arange(n)) if n else 0.0
+    return _column_residual(state, kernel, np.arange(state.factored_order))
 
 
 @one_thread()
 def watch(state: State, kernel: Kernel, outputs: int) -> None:
-    """Probe some columns of the residual; rebuild the factor where it has lost digits."""
-    status = state.status[0]
+    """Probe some columns of the residual; rebuild the factor where it has lost digits.
+
+    They are drawn with the state's own random numbers.
+    """
+    status, n = state.status[0], state.factored_order
+    drawn = [random_below(status, n) for _ in range(PROBED if n else 0)]
     status["changes"] = 0
-    status["residual"] = _probe(state, kernel)
+    status["residual"] = _column_residual(state, kernel, np.array(drawn, dtype=np.int64))
     if status["residual"] <= max(REBUILD_ABOVE, WORTHWHILE * status["floor"]):
         return
     if not _refactorise(state, kernel):
@@ -126,16 +100,9 @@ def _refactorise(state: State, kernel: Kernel) -> bool:
     return True
 
 
-def _probe(state: State, kernel: Kernel) -> float:
-    """A few columns of the residual, drawn with the state's own random numbers."""
-    n = state.factored_order
-    if n == 0:
-        return 0.0
-    drawn = [random_below(state.status[0], n) for _ in range(PROBED)]
-    return _column_residual(state, kernel, np.array(drawn))
-
-
 def _column_residual(state: State, kernel: Kernel, chosen: NDArray[np.int64]) -> float:
+    if not len(chosen):
+        return 0.0
     factor = state.factor[: state.factored_order, : state.factored_order]
     columns = factor @ (factor.T @ _gram_columns(state, kernel, chosen))
     columns[chosen, np.arange(len(chosen))] -= 1.0
@@ -144,10 +111,8 @@ def _column_residual(state: State, kernel: Kernel, chosen: NDArray[np.int64]) ->
 
 
 def _gram_columns(state: State, kernel: Kernel, chosen: NDArray[np.int64]) -> NDArray[np.float64]:
-    n = state.factored_order
     rows = dense_rows(np.ascontiguousarray(state.points[:, chosen].T))
-    values = kernel_matrix(kernel, rows, state.points, state.square_norms, state.absolute_norms, n)
-    return values.T.copy()
+    return kernel_matrix(kernel, rows, Points(*state[:3], state.factored_order)).T.copy()
 
 
 def check_read(state: State, kernel: Kernel) -> None:

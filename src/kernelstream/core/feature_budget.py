@@ -1,16 +1,66 @@
-"""The samples that online kernel features keep: stored, and discarded beyond the budget."""
+"""Which samples online kernel features keep: those not censored, until the budget is used up."""
+
+import math
 
 from kernelstream.core.feature_basis import FLOOR, inverse_factor, trace_of
+from kernelstream.core.feature_state import HISTORY
 from kernelstream.core.jit import inner
 from kernelstream.core.kernel import copy_sample
 from kernelstream.core.lanes import dot, fma
 
 GREEDY, EXACT, RECENCY, FIFO = range(4)
+NEVER, MOVING_AVERAGE, THRESHOLD, RATE = range(4)
+
+#: Of the fit errors remembered the moving average and the rate look at so many.
+WINDOW = 100
 
 #: A stored sample without which less than this is left of a direction holds it alone ...
 ALONE = 1e-6
 #: ... and this many of them are passed over in the search for one to discard.
 MOST_SPARED = 8
+
+
+@inner
+def censoring_limit(state, settings, ordered):
+    """Below this fit error a sample is censored."""
+    status = state.status[0]
+    count = min(status.recorded, WINDOW)
+    if settings.censoring == THRESHOLD:
+        return settings.censoring_number
+    if settings.censoring == NEVER or count == 0:
+        return -math.inf
+    if settings.censoring == MOVING_AVERAGE:
+        total = 0.0
+        for i in range(count):
+            total += state.errors[(status.recorded - 1 - i) % HISTORY]
+        return total / count
+    # The quantile of the window, between two of its errors.
+    place = settings.censoring_number * (count - 1)
+    lower = min(int(place), count - 1)
+    upper = min(lower + 1, count - 1)
+    return ordered[lower] + (place - lower) * (ordered[upper] - ordered[lower])
+
+
+@inner
+def record_error(state, error, ordered):
+    """Remember a fit error; ``ordered`` holds the window sorted."""
+    status = state.status[0]
+    count = min(status.recorded, WINDOW)
+    if count == WINDOW:  # the oldest of the window goes
+        oldest = state.errors[(status.recorded - WINDOW) % HISTORY]
+        place = 0
+        while ordered[place] < oldest:
+            place += 1
+        count -= 1
+        for j in range(place, count):
+            ordered[j] = ordered[j + 1]
+    while count > 0 and ordered[count - 1] > error:
+        ordered[count] = ordered[count - 1]
+        count -= 1
+    ordered[count] = error
+    state.errors[status.recorded % HISTORY] = error
+    state.places[status.recorded % HISTORY] = status.seen
+    status.recorded += 1
 
 
 @inner

@@ -72,13 +72,6 @@ class FeatureState(NamedTuple):
         return sum(array.nbytes for array in self)
 
 
-def feature_bytes(capacity: int, features: int, components: int, outputs: int, dense: bool) -> int:
-    """Bytes of a state in closed form; ``dense``: with the kernel matrix of the samples."""
-    row = features + components + 4 + (capacity if dense else 0)
-    square = components * (4 * components + outputs)
-    return 8 * (capacity * row + square + 2 * HISTORY) + STATUS.itemsize
-
-
 def allocate(
     features: int, components: int, outputs: int, capacity: int, dense: bool
 ) -> FeatureState:
@@ -104,7 +97,7 @@ def allocate(
 
 
 _PER_SAMPLE = ("square_norms", "absolute_norms", "factor", "recency", "numbers")
-_OTHERS = ("inner", "solver", "root", "rotation", "weights", "errors", "places", "status")
+_OTHERS = FeatureState._fields[7:]
 
 
 def resize(state: FeatureState, capacity: int) -> FeatureState:
@@ -184,10 +177,7 @@ FEATURE_SETTINGS = np.dtype(
         np.record,
         [
             ("orthonormal", "i8"),  # whether the basis is made orthonormal after every update
-            (
-                "early",
-                "i8",
-            ),  # stored samples that make a first subspace of their own (orthonormal), or 0
+            ("early", "i8"),  # stored samples that make a first subspace (orthonormal), or 0
             ("regularisation", "f8"),  # lambda
             ("most", "i8"),  # budget B
             ("solver", "i8"),

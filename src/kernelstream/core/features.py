@@ -27,7 +27,13 @@ from kernelstream.core.feature_basis import (
     refresh,
     trace_of,
 )
-from kernelstream.core.feature_budget import shrink, store
+from kernelstream.core.feature_budget import (
+    WINDOW,
+    censoring_limit,
+    record_error,
+    shrink,
+    store,
+)
 from kernelstream.core.feature_state import HISTORY, FeatureState
 from kernelstream.core.jit import allocating, compiled, inner
 from kernelstream.core.kernel import STACK, Program, Rows, kernel_row, self_value
@@ -45,10 +51,7 @@ from kernelstream.core.schedule import step_size
 
 PARAMETRIC, NONPARAMETRIC = range(2)
 INVERSE, INVERSE_SQUARE, TRACKING, TRACKING_SQUARE = range(4)
-NEVER, MOVING_AVERAGE, THRESHOLD, RATE = range(4)
 
-#: Of the fit errors remembered the moving average and the rate look at so many.
-WINDOW = 100
 #: A sample closer to the span than this part of k(x, x) opens no new direction.
 NOVELTY = 1e-8
 #: Changes of A between two computations of M from scratch.
@@ -82,49 +85,6 @@ def _project(state, settings, values, own, c, y, q):
     square = dot(q, 0, q, 0, 0, rank)
     # M q = c - ridge q turns l = k(x, x) - 2 k'A q + q'M q into the following.
     return max(own - captured - status.ridge * square, 0.0), square
-
-
-@inner
-def _threshold(state, settings, ordered):
-    """Below this fit error a sample is censored."""
-    status = state.status[0]
-    count = min(status.recorded, WINDOW)
-    if settings.censoring == THRESHOLD:
-        return settings.censoring_number
-    if settings.censoring == NEVER or count == 0:
-        return -math.inf
-    if settings.censoring == MOVING_AVERAGE:
-        total = 0.0
-        for i in range(count):
-            total += state.errors[(status.recorded - 1 - i) % HISTORY]
-        return total / count
-    # The quantile of the window, between two of its errors.
-    place = settings.censoring_number * (count - 1)
-    lower = min(int(place), count - 1)
-    upper = min(lower + 1, count - 1)
-    return ordered[lower] + (place - lower) * (ordered[upper] - ordered[lower])
-
-
-@inner
-def _record(state, error, ordered):
-    """Remember a fit error; ``ordered`` holds the window sorted."""
-    status = state.status[0]
-    count = min(status.recorded, WINDOW)
-    if count == WINDOW:  # the oldest of the window goes
-        oldest = state.errors[(status.recorded - WINDOW) % HISTORY]
-        place = 0
-        while ordered[place] < oldest:
-            place += 1
-        count -= 1
-        for j in range(place, count):
-            ordered[j] = ordered[j + 1]
-    while count > 0 and ordered[count - 1] > error:
-        ordered[count] = ordered[count - 1]
-        count -= 1
-    ordered[count] = error
-    state.errors[status.recorded % HISTORY] = error
-    state.places[status.recorded % HISTORY] = status.seen
-    status.recorded += 1
 
 
 @inner
@@ -413,8 +373,8 @@ def feature_pass(
         if not starting:  # the samples that S starts with are not measured
             limit = -math.inf
             if n >= most or most == UNLIMITED:
-                limit = _threshold(state, settings, ordered)
-            _record(state, error, ordered)
+                limit = censoring_limit(state, settings, ordered)
+            record_error(state, error, ordered)
             record.candidates += 1
         for j in range(rank):
             d[j] = record.ridge * q[j]

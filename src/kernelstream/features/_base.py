@@ -30,19 +30,6 @@ _EARLY = 5
 _CHECKED = 500
 #: Stored samples for each component with ``max_points="auto"``: the paper has 1.5 to 5.
 _POINTS_EACH = 5
-_SOLVERS = {"parametric": core.PARAMETRIC, "nonparametric": core.NONPARAMETRIC}
-_STEPS = {
-    "inverse": core.INVERSE,
-    "inverse_square": core.INVERSE_SQUARE,
-    "tracking": core.TRACKING,
-    "tracking_square": core.TRACKING_SQUARE,
-}
-_REMOVALS = {
-    "greedy": feature_budget.GREEDY,
-    "exact": feature_budget.EXACT,
-    "recency": feature_budget.RECENCY,
-    "fifo": feature_budget.FIFO,
-}
 
 Components = Annotated[
     int, Whole(1, 10_000), "Directions of the subspace, and features (r in the paper)."
@@ -176,15 +163,15 @@ class FeatureLearner(KernelEstimator):
         """The rule of censoring, and its number."""
         given = self.censoring
         if given is None:
-            return core.NEVER, 0.0
+            return feature_budget.NEVER, 0.0
         if given == "auto":
-            return core.MOVING_AVERAGE, 0.0
+            return feature_budget.MOVING_AVERAGE, 0.0
         if isinstance(given, Real):
-            return core.THRESHOLD, float(given)
+            return feature_budget.THRESHOLD, float(given)
         try:
             name, rate = given.split(":") if isinstance(given, str) else given
             if name == "rate" and 0.0 <= float(rate) <= 1.0:
-                return core.RATE, float(rate)
+                return feature_budget.RATE, float(rate)
         except (TypeError, ValueError):
             pass
         raise ValueError(
@@ -242,7 +229,7 @@ class FeatureLearner(KernelEstimator):
         pass
 
     def _pass(self) -> Callable[..., tuple[int, int]]:
-        return core.feature_pass  # type: ignore[no-any-return]
+        return core.feature_pass
 
     def _learner(self) -> tuple[Any, ...]:
         """Loss, its number, regularisation and steps of the linear learner."""
@@ -266,9 +253,10 @@ class FeatureLearner(KernelEstimator):
         most = core.UNLIMITED if self._most_points is None else self._most_points
         values = (
             self._orthonormal, self._early, float(self.alpha), most,
-            _SOLVERS[self._solver], _STEPS[self.step_size], r**2 / 5.0 if parametric else r**3,
-            _REMOVALS[self.removal], float(self.forgetting), *self._censoring(), bool(self.align),
-            *self._learner(), outputs,
+            # The codes have the names of the choices.
+            getattr(core, self._solver.upper()), getattr(core, self.step_size.upper()),
+            r**2 / 5.0 if parametric else r**3, getattr(feature_budget, self.removal.upper()),
+            float(self.forgetting), *self._censoring(), bool(self.align), *self._learner(), outputs,
         )  # fmt: skip
         return np.array([values], feature_state.FEATURE_SETTINGS)
 
@@ -360,7 +348,7 @@ class FeatureLearner(KernelEstimator):
     @property
     def dictionary_numbers_(self) -> NDArray[np.int64]:
         """(B,): which samples of the stream they were, counting from 0."""
-        return self._fitted().numbers[self._in_order]  # type: ignore[no-any-return]
+        return self._fitted().numbers[self._in_order]
 
     @property
     def factor_(self) -> NDArray[np.float64]:
@@ -416,7 +404,7 @@ class FeatureLearner(KernelEstimator):
         rank, ridge, M = self._live_inner()
         state = self._state
         inside = np.linalg.solve(M + ridge * np.eye(rank), M @ state.weights[:, :rank].T)
-        return state.factor[: state.order, :rank] @ inside  # type: ignore[no-any-return]
+        return state.factor[: state.order, :rank] @ inside
 
     @property
     def dual_coef_(self) -> NDArray[np.float64]:
@@ -433,11 +421,7 @@ class FeatureLearner(KernelEstimator):
 
     def _times(self, rows: Rows, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
         """k(x, S) times a matrix with a row for each stored sample."""
-        state = self._state
-        return expand(
-            self.kernel_, rows, state.points, state.square_norms, state.absolute_norms,
-            state.order, matrix,
-        )  # fmt: skip
+        return expand(self.kernel_, rows, self._state, matrix)
 
     def _features(self, rows: Rows) -> NDArray[np.float64]:
         """(n, r): z = W q with W'W = M."""

@@ -17,6 +17,7 @@ from kernelstream._version import __version__
 from kernelstream.core.kernel import Rows
 from kernelstream.kernels import (
     Kernel,
+    Points,
     first_gamma,
     kernel_from_config,
     kernel_matrix,
@@ -25,9 +26,9 @@ from kernelstream.kernels import (
 from kernelstream.models import _parameters as p
 from kernelstream.models import _validation as check
 from kernelstream.models._base import as_before_on_error, random_numbers
-from kernelstream.models._files import Saved, _plain, _unplain, feature_names
+from kernelstream.models._files import Saved, _plain, _unplain, restore_names
 from kernelstream.parameters import Instance, Number, Parameters, RandomState, Whole, Words
-from kernelstream.rows import count_rows, plain_matrix, rows_matrix, slice_rows
+from kernelstream.rows import copy_rows, count_rows, dense_matrix, plain_matrix, slice_rows
 
 #: Kernel values computed at once where the whole matrix is not kept.
 _BLOCK_VALUES = 4_000_000
@@ -135,7 +136,7 @@ class KernelFeatures(
         with as_before_on_error(self):
             check.note_features(self, X)
             self.kernel_ = kernel
-            self.dictionary_ = rows_matrix(rows).toarray() if rows.sparse else rows.dense.copy()
+            self.dictionary_ = dense_matrix(copy_rows(rows))
             self._alternate(rows, factor)
             self._prepare()
         return self
@@ -162,12 +163,7 @@ class KernelFeatures(
         identity = self.alpha * np.eye(self.n_components)
 
         def times_kernel(factor: NDArray[np.float64]) -> NDArray[np.float64]:
-            if kept is not None:
-                return kept @ factor
-            product = np.empty_like(factor)
-            for place, values in self._kernel_blocks(rows):
-                product[place] = values @ factor
-            return product
+            return self._images(rows, factor) if kept is None else kept @ factor
 
         def objective(images: Any, gram: Any, coefficients: Any) -> float:
             """(3): sum |phi - L q|^2 = tr K - 2 tr(K A Q) + tr(Q^T A^T K A Q), with the rest."""
@@ -191,26 +187,23 @@ class KernelFeatures(
         self.objective_ = np.array(history)
         self.n_iter_ = len(history) // 2
 
+    def _images(self, rows: Rows, factor: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n, n_components): k(x)^T A of each sample."""
+        return np.vstack([values @ factor for _, values in self._kernel_blocks(rows)])
+
     def _kernel_blocks(self, rows: Rows) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         """The kernel matrix of samples and dictionary, some rows of it at a time."""
-        points = np.ascontiguousarray(self.dictionary_.T)
-        squares = (self.dictionary_**2).sum(axis=1)
-        absolutes = np.abs(self.dictionary_).sum(axis=1)
-        stored, samples = len(self.dictionary_), count_rows(rows)
-        size = max(1, _BLOCK_VALUES // stored)
+        stored, samples = Points.of(self.dictionary_), count_rows(rows)
+        size = max(1, _BLOCK_VALUES // stored.order)
         for first in range(0, samples, size):
             end = min(first + size, samples)
             block = slice_rows(rows, first, end)
-            yield (
-                slice(first, end),
-                kernel_matrix(self.kernel_, block, points, squares, absolutes, stored),
-            )
+            yield slice(first, end), kernel_matrix(self.kernel_, block, stored)
 
     def _prepare(self) -> None:
         """What turns kernel values into coefficients and features, from dictionary and factor."""
         samples = check.check_rows(self, self.dictionary_, new=True)
-        images = np.vstack([values @ self.factor_ for _, values in self._kernel_blocks(samples)])
-        gram = self.factor_.T @ images
+        gram = self.factor_.T @ self._images(samples, self.factor_)
         self._gram = (gram + gram.T) / 2.0
         # q^T = (k(x)^T A) inverse, in this order: where A^T K A is singular, A inverse is huge.
         self._inverse = _solve(self._gram + self.alpha * np.eye(len(gram)), np.eye(len(gram)))
@@ -231,7 +224,9 @@ class KernelFeatures(
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """(n, n_components): the features z = (A^T K A)^(1/2) q of each sample."""
-        return self._coefficients(X) @ self._root
+        blocks = self._kernel_blocks(self._check(X))
+        coefficients = [(values @ self.factor_) @ self._inverse for _, values in blocks]  # (11b)
+        return np.vstack(coefficients) @ self._root
 
     def inverse_fit_error(self, X: Any) -> NDArray[np.float64]:
         """(n,): the squared distance |phi(x) - L q|^2 of each sample to its approximation."""
@@ -250,17 +245,9 @@ class KernelFeatures(
         features = self.transform(X)
         return features @ (features if Y is None else self.transform(Y)).T
 
-    def _coefficients(self, X: Any) -> NDArray[np.float64]:
-        """(n, n_components): q of each sample (11b)."""
-        rows = self._check(X)
-        parts = [(values @ self.factor_) @ self._inverse for _, values in self._kernel_blocks(rows)]
-        return np.vstack(parts)
-
     def _check(self, X: Any) -> Rows:
         check_is_fitted(self, "factor_")
-        rows = check.check_rows(self, X)
-        check.check_kernel_range(self.kernel_, rows)
-        return rows
+        return check.check_samples(self, X)
 
     # ---- files ------------------------------------------------------------------------
 
@@ -289,20 +276,17 @@ class KernelFeatures(
         model = cls(**{name: _unplain(value) for name, value in parameters.items()})
         model._check_values()
         model.kernel_ = kernel_from_config(header["kernel"])
-        dictionary, factor = arrays["dictionary"], arrays["factor"]
-        objective = arrays["objective"]
-        if [part.ndim for part in (dictionary, factor, objective)] != [2, 2, 1]:
+        parts = [arrays[name] for name in ("dictionary", "factor", "objective")]
+        dictionary, factor, objective = parts
+        if [part.ndim for part in parts] != [2, 2, 1]:
             raise ValueError("the arrays do not have the shapes they should")
         if factor.shape != (len(dictionary), model.n_components) or not len(dictionary):
             raise ValueError("the factor contradicts the dictionary")
-        if any(part.dtype != np.float64 for part in (dictionary, factor, objective)):
+        if any(part.dtype != np.float64 for part in parts):
             raise ValueError("the arrays do not hold numbers of double precision")
         if not np.isfinite(factor).all():
             raise ValueError("the factor is not finite")
-        names = header["names"]
-        model.n_features_in_ = dictionary.shape[1]
-        if names is not None:
-            model.feature_names_in_ = feature_names(names, model.n_features_in_)
+        restore_names(model, header["names"], dictionary.shape[1])
         check.check_kernel_range(model.kernel_, check.check_rows(model, dictionary, new=True))
         model.dictionary_, model.factor_, model.objective_ = dictionary, factor, objective
         model.n_iter_ = len(objective) // 2
@@ -325,4 +309,4 @@ def _solve(matrix: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[n
         live = values > len(values) * np.finfo(np.float64).eps * values[-1]
         vectors = vectors[:, live]
         inside = vectors @ ((vectors.T @ right) / values[live, None])
-    return scale[:, None] * inside  # type: ignore[no-any-return]
+    return scale[:, None] * inside

@@ -119,12 +119,6 @@ class OnlineKernelFeatures(
             check.check_kernel_range(self.kernel_, rows)
         return rows
 
-    def _usable(self, X: Any) -> Rows:
-        self._fitted()
-        rows = check.check_rows(self, X)
-        check.check_kernel_range(self.kernel_, rows)
-        return rows
-
     def transform(self, X: Any) -> NDArray[np.float64]:
         """(n, r): the features z, in the basis of the subspace as it is now."""
         return self._features(self._usable(X))

@@ -15,12 +15,7 @@ from kernelstream._version import __version__
 from kernelstream.buffer import Buffer
 from kernelstream.compression import komp
 from kernelstream.compression.coverage import Coverage
-from kernelstream.core.state import (
-    SMALLEST_CAPACITY,
-    State,
-    pack,
-    unpack,
-)
+from kernelstream.core.state import SMALLEST_CAPACITY, State, pack, unpack
 from kernelstream.expansion import KernelExpansion
 from kernelstream.kernels import Kernel, kernel_from_config
 from kernelstream.limits import LARGEST_ENTRY
@@ -140,9 +135,7 @@ class SavedModel(Saved):
         state = cls._unpack(arrays, header["status"], model.kernel_)
         if state.points.shape[0] != header["features"]:
             raise ValueError("the number of features contradicts the points")
-        model.n_features_in_ = header["features"]
-        if header["names"] is not None:
-            model.feature_names_in_ = feature_names(header["names"], model.n_features_in_)
+        restore_names(model, header["names"], header["features"])
         model._restore_extra(header)
         model._pending = None
         if header["pending"]:
@@ -178,11 +171,13 @@ def stored_bytes(model: Any) -> int:
     return sum(array.nbytes for array in arrays.values())
 
 
-def feature_names(names: Any, features: int) -> NDArray[np.object_]:
-    """The names of the features, as a header holds them."""
-    if not isinstance(names, list) or [type(name) for name in names] != [str] * features:
-        raise ValueError("the names of the features are not names")
-    return np.array(names, dtype=object)
+def restore_names(model: Any, names: Any, features: int) -> None:
+    """The width of the samples, and the names of the features where a header holds them."""
+    model.n_features_in_ = features
+    if names is not None:
+        if not isinstance(names, list) or [type(name) for name in names] != [str] * features:
+            raise ValueError("the names of the features are not names")
+        model.feature_names_in_ = np.array(names, dtype=object)
 
 
 def embed(model: Any, prefix: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

@@ -21,6 +21,7 @@ class LearnedFunction:
     # Supplied by the estimator.
     _state: Any
     _outputs: Any
+    average: Any
     kernel_: Kernel
 
     def _fitted(self) -> State:
@@ -37,9 +38,9 @@ class LearnedFunction:
         """(M, outputs): the averaged weights where there are any, else the current ones."""
         state, outputs = self._fitted(), self._outputs
         weights = state.weights[:, : state.order].T
-        if weights.shape[1] > outputs:
-            return weights[:, outputs:].copy()
-        return weights * state.status[0]["scale"]
+        if self.average:
+            return weights[:, outputs : 2 * outputs].copy()
+        return weights[:, :outputs] * state.status[0]["scale"]
 
     @property
     def dictionary_(self) -> NDArray[np.float64]:
@@ -75,16 +76,14 @@ class LearnedFunction:
             weights = weights[:, 0]
         return KernelExpansion(self.kernel_, self.dictionary_, weights)
 
+    def _usable(self, X: Any) -> Rows:
+        """Samples that the function can be evaluated at."""
+        self._fitted()
+        return check.check_samples(self, X)
+
     def _evaluate(self, X: Any) -> NDArray[np.float64]:
         """(n, outputs): the function's values."""
-        self._fitted()
-        rows = check.check_rows(self, X)
-        check.check_kernel_range(self.kernel_, rows)
-        return self._values(rows)
+        return self._values(self._usable(X))
 
     def _values(self, rows: Rows) -> NDArray[np.float64]:
-        state = self._state
-        return expand(
-            self.kernel_, rows, state.points, state.square_norms, state.absolute_norms,
-            state.order, self._live_weights,
-        )  # fmt: skip
+        return expand(self.kernel_, rows, self._state, self._live_weights)

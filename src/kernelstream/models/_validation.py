@@ -118,6 +118,13 @@ def _bad_entry_message(array: Any, row: int, column: int, names: Any) -> str:
     )
 
 
+def check_samples(model: Any, X: Any) -> Rows:
+    """Samples for a model that has learned, their kernel values in range."""
+    rows = check_rows(model, X)
+    check_kernel_range(model.kernel_, rows)
+    return rows
+
+
 def check_kernel_range(kernel: Kernel, rows: Rows) -> None:
     """Refuse samples whose kernel value with themselves would overflow the arithmetic."""
     if kernel.isotropic or not count_rows(rows):

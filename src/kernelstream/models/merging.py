@@ -11,6 +11,7 @@ import numpy as np
 
 from kernelstream.compression.komp import compressed_state
 from kernelstream.core.state import SMALLEST_CAPACITY, resize
+from kernelstream.expansion import check_error, checked_shares
 from kernelstream.models._base import KernelEstimator
 from kernelstream.registry import Method, register
 
@@ -87,13 +88,13 @@ def merge(
                 "give all of them the same kernel and gamma"
             )
     _check_names(models)
-    if error is not None and not (np.isfinite(error) and error >= 0.0):
-        raise ValueError(f"error must be a finite number >= 0, got {error!r}")
+    check_error(error)
     check_max_points(max_points)
     models = [copy.deepcopy(model).flush() for model in models]
     _share_classes(models)
-    shares = _shares(models, weights)
-
+    shares = checked_shares(weights, np.array([float(model.n_seen_) for model in models]))
+    shares = shares / shares.max()  # their sum may be beyond the largest number
+    shares = shares / shares.sum()
     result = models[0]
     outputs = result._outputs
     parts = []
@@ -164,17 +165,6 @@ def _share_classes(models: list[Any]) -> None:
         for label in np.setdiff1d(known, model.classes_):
             model._add_class(label)
     models[0]._fixed_classes = all(model._fixed_classes for model in models)
-
-
-def _shares(models: list[Any], weights: Sequence[float] | None) -> Any:
-    shares = np.asarray([model.n_seen_ for model in models] if weights is None else weights, float)
-    usable = shares.shape == (len(models),) and np.isfinite(shares).all() and (shares >= 0.0).all()
-    if not usable or not shares.any():
-        raise ValueError(
-            f"weights must be {len(models)} numbers >= 0, not all zero; got {weights!r}"
-        )
-    shares = shares / shares.max()  # their sum may be beyond the largest number
-    return shares / shares.sum()
 
 
 register(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import field
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
@@ -14,6 +12,7 @@ from kernelstream.core.direct import TRANSITION
 from kernelstream.core.direct.transition import CORRECTED, GRADIENT, SCALAR, STATES
 from kernelstream.core.kernel import Rows
 from kernelstream.docstrings import documented
+from kernelstream.errors import prefixed
 from kernelstream.expansion import KernelExpansion
 from kernelstream.models import _parameters as p
 from kernelstream.models import _validation as check
@@ -165,7 +164,7 @@ class KernelPolicyEvaluation(_POLK):
         self._check_parameters()
         with as_before_on_error(self):
             new = not hasattr(self, "_state")
-            with _naming("states"):
+            with prefixed("states"):
                 rows = check.check_rows(self, states, new=new)
                 if new:
                     self._start(states, rows)
@@ -175,14 +174,13 @@ class KernelPolicyEvaluation(_POLK):
         self, rows: Rows, rewards: Any, next_states: Any, terminal: Any
     ) -> _Transitions:
         n = count_rows(rows)
-        with _naming("next_states"):
-            next_rows = check.check_rows(self, next_states)
-            check.check_kernel_range(self.kernel_, next_rows)
-        with _naming("states"):
+        with prefixed("next_states"):
+            next_rows = check.check_samples(self, next_states)
+        with prefixed("states"):
             check.check_kernel_range(self.kernel_, rows)
         if count_rows(next_rows) != n:
             raise ValueError(f"{n} states, but {count_rows(next_rows)} next_states")
-        with _naming("rewards"):
+        with prefixed("rewards"):
             earned = check.check_numbers(rewards, n)
         discounts = self.discount * (1.0 - _flags(terminal, n))
         return _Transitions(stack_rows(rows, next_rows), earned, discounts)
@@ -208,14 +206,6 @@ class KernelPolicyEvaluation(_POLK):
     def _parts(self) -> int:
         return 1 + bool(self.average) + (self.method != "scalar")
 
-    @property
-    def _live_weights(self) -> NDArray[np.float64]:
-        state = self._fitted()
-        weights = state.weights[:, : state.order].T
-        if self.average:
-            return weights[:, 1:2].copy()
-        return weights[:, :1] * state.status[0]["scale"]
-
     def predict(self, states: Any) -> NDArray[np.float64]:
         """The value of each state."""
         return self._evaluate(states)[:, 0]
@@ -225,7 +215,7 @@ class KernelPolicyEvaluation(_POLK):
     ) -> NDArray[np.float64]:
         """r + discount V(y) - V(x) of each transition, by the value function as it is."""
         self._fitted()
-        with _naming("states"):
+        with prefixed("states"):
             rows = check.check_rows(self, states)
         rows, rewards, discounts = self._checked_transitions(rows, rewards, next_states, terminal)
         n = len(rewards)
@@ -252,15 +242,6 @@ def _flags(terminal: Any, n: int) -> NDArray[np.float64]:
     if flags.dtype.kind not in "biuf" or not np.isin(flags, (0, 1)).all():
         raise ValueError("terminal must hold booleans")
     return flags.astype(np.float64)
-
-
-@contextmanager
-def _naming(argument: str) -> Iterator[None]:
-    """Errors raised in here name the argument."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{argument}: {error}") from None
 
 
 register(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kernelstream import storage
 from kernelstream.core.kernel import Rows
-from kernelstream.errors import DivergenceError
+from kernelstream.errors import DivergenceError, prefixed
 from kernelstream.expansion import expand
 from kernelstream.losses import make_loss
 from kernelstream.models import POLKClassifier, POLKRegressor
@@ -52,10 +52,8 @@ def agent_model(name: Name, settings: Mapping[str, Any]) -> Any:
             )
     regression = make_loss(settings.get("loss", "hinge")).for_regression
     model = (POLKRegressor if regression else POLKClassifier)(**settings)
-    try:
+    with prefixed(f"agent {name!r}"):
         model._check_parameters()
-    except ValueError as error:
-        raise ValueError(f"agent {name!r}: {error}") from error
     return model
 
 
@@ -130,11 +128,9 @@ class Agent(Saved):
         self._batch: tuple[Rows, NDArray[np.float64], Any] | None = None
         self._given: dict[Name, Message] = {}
         self._before: dict[str, Any] | None = None  # what abandon_round goes back to
-        try:
+        with prefixed(f"agent {self.name!r}"):
             self.coupling.check_explicit(sum(self._penalties.tolist()), self.model)
             self.coupling.check_step(self.model.eta0)
-        except ValueError as error:
-            raise ValueError(f"agent {self.name!r}: {error}") from error
 
     # ---- a round ----------------------------------------------------------------------
 
@@ -145,15 +141,12 @@ class Agent(Saved):
         For a round that was closed before, nothing changes.
         """
         model = self.model
-        try:
-            rows = check.check_rows(model, X)
-            check.check_kernel_range(model.kernel_, rows)
+        with prefixed(f"agent {self.name!r}"):
+            rows = check.check_samples(model, X)
             if hasattr(model, "classes_"):
                 targets = self._places(check.check_labels(y, count_rows(rows)))
             else:
                 targets = check.check_numbers(y, count_rows(rows))
-        except ValueError as error:
-            raise ValueError(f"agent {self.name!r}: {error}") from error
         if round > self.round:
             raise ValueError(
                 f"agent {self.name!r} is in round {self.round}: it cannot open round {round}"
@@ -176,8 +169,7 @@ class Agent(Saved):
             )
         if message.sender not in self.neighbours:
             raise ValueError(f"{message.sender!r} is no neighbour of agent {self.name!r}")
-        rows = check.check_rows(self.model, message.X)
-        check.check_kernel_range(self.model.kernel_, rows)
+        rows = check.check_samples(self.model, message.X)
         lesson = None
         if self.coupling.two_way and self._batch is not None:
             strength = self._strengths()[self.neighbours.index(message.sender)]
@@ -246,33 +238,31 @@ class Agent(Saved):
         """The answers that came, each with its neighbour's place, in the neighbours' order."""
         assert self._batch is not None
         expected = (len(self._batch[1]), self.model._outputs)
-        heard = []
         unknown = [name for name in answers if name not in self.neighbours]
         if unknown:
             raise ValueError(f"agent {self.name!r} has no neighbour {unknown[0]!r}")
-        for place, name in enumerate(self.neighbours):
-            answer = answers.get(name)
-            if answer is None:
-                continue
+        heard = [(place, answers.get(name)) for place, name in enumerate(self.neighbours)]
+        came = [(place, answer) for place, answer in heard if answer is not None]
+        for place, answer in came:
+            name, lesson = self.neighbours[place], answer.lesson
             if (answer.sender, answer.receiver, answer.round) != (name, self.name, self.round):
                 raise ValueError(
                     f"agent {self.name!r}, round {self.round}: given as the answer of {name!r} was "
                     f"one of {answer.sender!r} to {answer.receiver!r} in round {answer.round}"
                 )
-            if np.shape(answer.values) != expected:
-                raise ValueError(
-                    f"agent {self.name!r}: the answer of {name!r} has shape "
-                    f"{np.shape(answer.values)}, expected {expected}"
-                )
-            if not np.isfinite(answer.values).all():
-                raise ValueError(f"agent {self.name!r}: the answer of {name!r} is not finite")
-            lesson = answer.lesson
-            if lesson is not None and not (
-                np.isfinite(lesson.values).all() and 0.0 <= lesson.strength < np.inf
-            ):
-                raise ValueError(f"agent {self.name!r}: the lesson of {name!r} is not finite")
-            heard.append((place, answer))
-        return heard
+            with prefixed(f"agent {self.name!r}"):
+                shape = np.shape(answer.values)
+                if shape != expected:
+                    raise ValueError(
+                        f"the answer of {name!r} has shape {shape}, expected {expected}"
+                    )
+                if not np.isfinite(answer.values).all():
+                    raise ValueError(f"the answer of {name!r} is not finite")
+                if lesson is not None and not (
+                    np.isfinite(lesson.values).all() and 0.0 <= lesson.strength < np.inf
+                ):
+                    raise ValueError(f"the lesson of {name!r} is not finite")
+        return came
 
     def _learn(
         self,
@@ -312,10 +302,7 @@ class Agent(Saved):
         """(n, outputs): the current iterate, also where predictions come from an average."""
         state, outputs = self.model._state, self.model._outputs
         weights = state.weights[:outputs, : state.order].T * state.status[0]["scale"]
-        return expand(
-            self.model.kernel_, rows, state.points, state.square_norms, state.absolute_norms,
-            state.order, weights,
-        )  # fmt: skip
+        return expand(self.model.kernel_, rows, state, weights)
 
     def _places(self, labels: NDArray[Any]) -> NDArray[np.float64]:
         """Labels as places among the classes."""
@@ -330,7 +317,7 @@ class Agent(Saved):
                 f"y contains the label {labels.tolist()[row]!r} at row {row}, not among the "
                 f"network's classes {classes.tolist()}; name all of them with classes="
             )
-        return places.astype(np.float64)  # type: ignore[no-any-return]
+        return places.astype(np.float64)
 
     def _error(self, f: NDArray[np.float64], targets: NDArray[np.float64]) -> float:
         if not hasattr(self.model, "classes_"):
@@ -350,7 +337,7 @@ class Agent(Saved):
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """(n, outputs): the values behind the model's predictions."""
-        return self.model._evaluate(X)  # type: ignore[no-any-return]
+        return self.model._evaluate(X)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Everything as JSON values and arrays; an open round is not part of it."""
@@ -360,11 +347,10 @@ class Agent(Saved):
             "penalty": self._penalties.tolist(),
             "tolerance": self._tolerances.tolist(),
         }
-        last = None
-        if self._last is not None:
-            last = asdict(self._last)
-            for name in ("differences", "violations", "multipliers"):
-                last[name] = [list(pair) for pair in last[name].items()]
+        last = self._last and {  # JSON knows only texts as keys
+            name: [list(pair) for pair in value.items()] if isinstance(value, dict) else value
+            for name, value in asdict(self._last).items()
+        }
         header = {
             "name": self.name, "neighbours": self.neighbours, "coupling": coupling,
             "round": self.round, "last": last, "model": note,
@@ -382,19 +368,15 @@ class Agent(Saved):
         agent.coupling = Coupling(**coupling)
         agent.model = rebuild(header["model"], arrays, "model_")
         agent.multipliers = np.array(arrays["multipliers"], dtype=np.float64)
-        numbers = agent.multipliers
-        if (
-            numbers.shape != (len(agent.neighbours),)
-            or not ((numbers >= 0.0) & np.isfinite(numbers)).all()
-        ):
+        usable = (agent.multipliers >= 0.0) & np.isfinite(agent.multipliers)
+        if usable.shape != (len(agent.neighbours),) or not usable.all():
             raise ValueError("the multipliers are not finite numbers >= 0, one per neighbour")
         agent.round = int(header["round"])
-        agent._last = None
-        if header["last"] is not None:
-            last = dict(header["last"])
-            for name in ("differences", "violations", "multipliers"):
-                last[name] = {key: value for key, value in last[name]}
-            agent._last = RoundRecord(**last)
+        last: dict[str, Any] = {
+            name: {key: number for key, number in value} if isinstance(value, list) else value
+            for name, value in (header["last"] or {}).items()
+        }
+        agent._last = RoundRecord(**last) if last else None
         agent._prepare()
         return agent
 

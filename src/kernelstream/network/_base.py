@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream import docstrings, storage
+from kernelstream.errors import prefixed
 from kernelstream.kernels import first_gamma
 from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, Loss, make_loss
 from kernelstream.models._files import Saved
@@ -147,10 +148,8 @@ class _Network(Parameters, Saved):
         }
         for name, chosen in self._settings.items():  # refuse now what the first round would refuse
             model = agent_model(name, chosen)
-            try:
+            with prefixed(f"agent {name!r}"):
                 self._coupling_of(name).check_step(model.eta0)
-            except ValueError as error:
-                raise ValueError(f"agent {name!r}: {error}") from error
         self._classes = None if self.classes is None else distinct_labels(self.classes, "classes")
         self._set_up(self.engine)
 
@@ -377,7 +376,7 @@ class _Network(Parameters, Saved):
             self._check_known(agent)
             return self._engine.predict(agent, X)
         values = [self._engine.predict(name, X) for name in self._names]
-        return np.mean(values, axis=0)  # type: ignore[no-any-return]
+        return np.mean(values, axis=0)
 
     @property
     def trace_(self) -> Any:

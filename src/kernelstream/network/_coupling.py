@@ -71,21 +71,18 @@ class Coupling:
     def check_explicit(self, penalty: float, model: Any) -> None:
         """Refuse an explicit pull with which two neighbours could overshoot one another.
 
-        Learning at one x, they lose a part of their difference: from 2 on it grows. No check where
-        every step has a limit of its own, see :func:`pull_factor`.
-
-        Parameters
-        ----------
-        penalty : float
-            Sum of the penalties of all neighbours.
-        model : POLKClassifier or POLKRegressor
+        ``penalty`` is the sum over all neighbours. Learning at one x, they lose a part of their
+        difference: from 2 on it grows. No check where every step has a limit of its own, see
+        :func:`pull_factor`.
         """
         if self.normalised or not _bounded(self, model.kernel_):
             return
         # With two_way every edge pulls at both its agents' samples.
         total = penalty * (2.0 if self.two_way else 1.0)
         own = self_value(model.kernel_.program, 0.0)
-        pull, slope = model.eta0 * total * own, model.eta0 * _curvature(model) * own
+        # With several outputs the margin is a difference of two of them.
+        curvature = make_loss(model.loss).curvature * (2.0 if model._outputs > 1 else 1.0)
+        pull, slope = model.eta0 * total * own, model.eta0 * curvature * own
         # Each agent goes `pull` of its way to the other: their difference is multiplied by
         # 1 - 2 pull - slope - eta0 alpha, to be kept above -1. More neighbours are no worse: the
         # eigenvalues of I - D^-1 A, which 2 bounds, take the place of 2.
@@ -123,21 +120,3 @@ def pull_factor(coupling: Coupling, kernel: Kernel, pull: float, unit: float, ro
 def _bounded(coupling: Coupling, kernel: Kernel) -> bool:
     """Whether the pull is known before the first sample."""
     return coupling.kind == "consensus" and kernel.isotropic
-
-
-def _curvature(model: Any) -> float:
-    """A bound on the second derivative of the loss in f, apart from kinks.
-
-    A loss that is not named here is piecewise linear.
-    """
-    loss = make_loss(model.loss)
-    curvature = {
-        "squared_error": 1.0,
-        "huber": 1.0,
-        "squared_hinge": 2.0,
-        "smooth_hinge": 1.0 / (loss.number or 1.0),
-        "log_loss": 0.25,
-        "margin_log_loss": 0.25,
-    }.get(loss.name, 0.0)
-    # With several outputs the margin is a difference of two of them.
-    return 2.0 * curvature if model._outputs > 1 else curvature

@@ -69,7 +69,7 @@ class Host:
 
     def state(self, turn: int, round: int) -> Any:
         """All of the agent after the rounds before this one, as in a file."""
-        return self._do(turn, round, lambda: dump_agent(self._agent))
+        return self._do(turn, round, lambda: storage.dumps("Agent", *self._agent.state()))
 
     def predict(self, turn: int, round: int, X: Any) -> Any:
         """(n, outputs): the agent's values after the rounds before this one."""
@@ -103,13 +103,8 @@ class Host:
             self._agent.open_round(round, *batch)
 
 
-def dump_agent(agent: Agent) -> bytes:
-    """An agent as the bytes of its file."""
-    return storage.dumps("Agent", *agent.state())
-
-
 def load_agent(data: bytes) -> Agent:
-    """The agent that :func:`dump_agent` was given."""
+    """The agent whose state a host returned."""
     return Agent._from_document(storage.loads(data))
 
 

@@ -52,19 +52,17 @@ def current_session(ray: Any) -> str | None:
 def ray_session(address: str | None = None, processors: int | None = None) -> Iterator[Any]:
     """Ray, connected; what was started here is shut down by the last session that uses it.
 
-    Parameters
-    ----------
-    address : str, optional
-        Of a running cluster. Without it the session that this process has is used, and if it has
-        none a Ray on this machine is started, reachable from this machine only.
-    processors : int, optional
-        That a Ray started here may use; by default all.
+    Without the address of a running cluster the session that this process has is used, and if it
+    has none a Ray with so many processors is started, reachable from this machine only.
     """
     global _started, _users
     ray = import_ray()
     with _lock:
         if not ray.is_initialized():
-            _connect(ray, address, processors)
+            # "local": never the cluster that RAY_ADDRESS may name.
+            own = {"address": "local", "num_cpus": processors, "include_dashboard": False}
+            given = own if address is None else {"address": address}
+            ray.init(log_to_driver=False, logging_level="ERROR", **given)
             _started, _users = current_session(ray), 0
         session = current_session(ray)
         ours = session == _started
@@ -80,14 +78,3 @@ def ray_session(address: str | None = None, processors: int | None = None) -> It
                     _started = None
                     if current_session(ray) == session:
                         ray.shutdown()
-
-
-def _connect(ray: Any, address: str | None, processors: int | None) -> None:
-    # "local": never the cluster that RAY_ADDRESS may name.
-    options = {"num_cpus": processors, "include_dashboard": False} if address is None else {}
-    ray.init(
-        address="local" if address is None else address,
-        log_to_driver=False,
-        logging_level="ERROR",
-        **options,
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -64,12 +65,9 @@ class FileRows:
 
     def column_names(self) -> list[str] | None:
         """Of the columns beside the target."""
-        stream = open_stream(self.path, target=self.target, batch_rows=1)
-        try:
+        with closing(open_stream(self.path, target=self.target, batch_rows=1)) as stream:
             next(stream, None)
             return [name for name in stream.schema if name != self._target_name] or None
-        finally:
-            stream.close()
 
     @property
     def _target_name(self) -> str:

@@ -185,11 +185,6 @@ def simulate(size: NetworkSize, rounds: int = 5, repeats: int = 3, seed: int = 0
         closed = [engine.round(first + r, given[r]) for r in range(rounds)]
         seconds = (time.process_time() - began) / rounds
         records = [record for each in closed for record in each.values()]
-        found.append(
-            Measured(
-                seconds,
-                sum(record.messages for record in records) / rounds,
-                sum(record.bytes for record in records) / rounds,
-            )
-        )
+        messages = sum(record.messages for record in records) / rounds
+        found.append(Measured(seconds, messages, sum(record.bytes for record in records) / rounds))
     return min(found[1:])

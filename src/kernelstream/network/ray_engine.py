@@ -119,6 +119,10 @@ class RayEngine(Parameters):
 
     def __post_init__(self) -> None:
         self._check_values()
+        self._reset()
+
+    def _reset(self) -> None:
+        """No agents."""
         self.dead: dict[Name, int] = {}
         self._neighbours: dict[Name, list[Name]] = {}
         self._paths: dict[Name, Path] = {}
@@ -184,10 +188,7 @@ class RayEngine(Parameters):
     def close(self) -> None:
         """Let go of the agents; a Ray that was started here goes with the last engine."""
         self._end()
-        self._end = _nothing
-        self.dead = {}
-        self._neighbours, self._paths, self._actors, self._log = {}, {}, {}, {}
-        self._ray = self._session = None
+        self._reset()
 
     def _start(self, agents: Mapping[Name, Agent]) -> None:
         with ExitStack() as opened:

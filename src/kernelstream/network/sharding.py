@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -145,11 +146,12 @@ class _Part(NamedTuple):
     place: Any = None  # where to go on in a file; None: at its end, or no file
 
 
-def _begin(model: Any) -> _Part:
-    return _Part(copy.deepcopy(model))
+_PROGRESS = attrgetter("learned", "place")
 
 
-def _learn(part: _Part, portion: Samples | FileRows, shard: int, classes: Any) -> _Part:
+def _learn(before: Any, portion: Samples | FileRows, shard: int, classes: Any) -> _Part:
+    """One portion more, after others of this shard or with the model that all of them share."""
+    part = before if isinstance(before, _Part) else _Part(copy.deepcopy(before))
     model, learned = part.model, part.learned
     keywords = {} if classes is None else {"classes": classes}
     try:
@@ -160,10 +162,6 @@ def _learn(part: _Part, portion: Samples | FileRows, shard: int, classes: Any) -
         error.add_note(f"This happened in shard {shard}.")
         raise
     return _Part(model, learned, portion.place)
-
-
-def _progress(part: _Part) -> tuple[int, Any]:
-    return part.learned, part.place
 
 
 def _merge_parts(max_points: int | None, error: float | None, *parts: Any) -> Any:
@@ -192,12 +190,13 @@ def _learn_all(
                 continue
             if shard in handles:  # no more than one portion of each shard is on its way
                 runner.wait(handles[shard])
-            part = handles[shard] if shard in handles else runner.submit(_begin, shared)
-            handles[shard] = runner.submit(_learn, part, portion, shard, classes)
+            before = handles.get(shard, shared)
+            handles[shard] = runner.submit(_learn, before, portion, shard, classes)
         for shard in [shard for shard in ended if runner.is_ready(handles[shard])]:
             runner.wait(handles[shard])  # an error ends the reading of the others
             ended.remove(shard)
-    progress = {shard: runner.submit(_progress, handle) for shard, handle in handles.items()}
+    # Models stay where they are.
+    progress = {shard: runner.submit(_PROGRESS, handle) for shard, handle in handles.items()}
     found = []
     for shard, handle in handles.items():
         learned, sources[shard].place = runner.fetch(progress[shard])
