@@ -19,10 +19,7 @@ from kernelstream.cli.terminal import Console, data_bytes
 from kernelstream.errors import naming
 from kernelstream.raw_columns import kind_of
 from kernelstream.storage import replacing
-from kernelstream.streams import (
-    list_datasets,
-    make_drifting_market,
-)
+from kernelstream.streams import list_datasets, make_drifting_market
 from kernelstream.streams.batch import Batch, plain, slice_rows
 from kernelstream.streams.synthetic import multidist_blocks, regression_outliers_blocks
 from kernelstream.streams.synthetic_manifolds import spheres_blocks, turning_ellipsoid_blocks
@@ -70,8 +67,7 @@ GENERATORS: dict[str, tuple[Callable[[int, int], Tables], str, str]] = {
 
 def list_all(
     folder: Annotated[
-        Optional[Path],
-        typer.Option(help="A folder of .npz files; by default $KERNELSTREAM_DATA."),
+        Optional[Path], typer.Option(help="A folder of .npz files; by default $KERNELSTREAM_DATA.")
     ] = None,
 ) -> None:
     """What can be generated, and the data sets of a folder."""

@@ -11,14 +11,7 @@ from rich.markup import escape
 
 from kernelstream.cli import options
 from kernelstream.cli.data import write_table
-from kernelstream.cli.display import (
-    FeatureDisplay,
-    grid,
-    show_files,
-    show_inputs,
-    show_notes,
-    size,
-)
+from kernelstream.cli.display import FeatureDisplay, grid, show_files, show_inputs, show_notes, size
 from kernelstream.cli.errors import UserError, check_outputs
 from kernelstream.cli.methods import as_option, check_value, option, parameter_options
 from kernelstream.cli.options import READING, RUN

@@ -30,7 +30,7 @@ GAMMA = "1 / inputs; of LIBSVM rows 1 / their mean squared norm"
 #: What the help adds.
 _MORE = {
     "max_points": " In Python 1000 by default; fewer here, since a stream is long and more points "
-    "make every step slower.",
+    "make every step slower."
 }
 
 

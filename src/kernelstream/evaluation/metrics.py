@@ -16,15 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 
 from kernelstream.evaluation.labels import Codes, Labels
-from kernelstream.evaluation.sums import (
-    Counts,
-    Floats,
-    Recent,
-    Sums,
-    all_codes,
-    copied,
-    enlarged,
-)
+from kernelstream.evaluation.sums import Counts, Floats, Recent, Sums, all_codes, copied, enlarged
 
 #: Probabilities below this count as this, as in scikit-learn.
 SMALLEST_CHANCE = float(np.finfo(np.float64).eps)

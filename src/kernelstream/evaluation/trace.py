@@ -157,12 +157,7 @@ class Trace:
                 label=label,
             )  # fmt: skip
         quality.plot(
-            samples,
-            columns[headline],
-            color=INK,
-            linewidth=1.3,
-            marker=marker,
-            label="all samples",
+            samples, columns[headline], color=INK, linewidth=1.3, marker=marker, label="all samples"
         )
         quality.plot(
             samples, columns[f"{headline}_window"], color=PALETTE[0], linewidth=2.0, marker=marker,

@@ -13,15 +13,7 @@ from scipy import sparse
 
 from kernelstream.evaluation.drawing import CURVE_COLOR, INK, PALETTE, SAMPLE_COLOR, VALUE_COLORS
 from kernelstream.evaluation.plots import plot_decision_surface, plot_fit, plot_value_surface
-from kernelstream.report.charts import (
-    Chart,
-    Dot,
-    Key,
-    Series,
-    axis_ticks,
-    compact,
-    line_chart,
-)
+from kernelstream.report.charts import Chart, Dot, Key, Series, axis_ticks, compact, line_chart
 
 MOST_SAMPLES = 800
 MOST_ENTRIES = 20_000_000  # of the dense matrix that the plane is computed from
