@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kernelstream.report import charts
 from kernelstream.report.charts import Series, compact, line_chart
-from kernelstream.report.page import write_page
+from kernelstream.report.page import find_template, write_page
 from kernelstream.report.progress import Card, Progress, time_chart
 
 MOST_CHANGES = 50  # in the table and in the chart
@@ -71,6 +71,7 @@ def write_features_report(
     ...     "An ellipsoid that turns" in file.read_text()
     True
     """
+    template = find_template("features.html.j2")
     record, detector = Progress(trace.to_columns(), of_classes=False), trace.detector
     changes = trace.changes[:MOST_CHANGES]
     quality, cost = _cards(record, trace, model)
@@ -82,7 +83,7 @@ def write_features_report(
     censored = [Series("censored", "thick", record["censored"])]
     write_page(
         path,
-        "features.html.j2",
+        template,
         title,
         facts,
         notes,

@@ -87,6 +87,7 @@ def write_report(
     ...     "<h1>Five classes</h1>" in file.read_text()
     True
     """
+    template = find_template("page.html.j2")
     names = _feature_names(model, feature_names)
     record = told.Progress(trace.to_columns(), of_classes=hasattr(model, "classes_"))
     quality, cost = told.cards(record, model)
@@ -94,7 +95,7 @@ def write_report(
     cap = cap_note(model)
     write_page(
         path,
-        "page.html.j2",
+        template,
         title,
         facts,
         [*notes, f"{cap}."] if cap else notes,
@@ -117,14 +118,14 @@ def write_report(
 
 def write_page(
     path: str | os.PathLike[str],
-    template: str,
+    template: Any,
     title: str,
     facts: Mapping[str, Any],
     notes: Iterable[str],
     **parts: Any,
 ) -> None:
     """Fill in a template and write the page in one go."""
-    page = _template(template).render(
+    page = template.render(
         title=title,
         facts=[(str(name), _fact(value)) for name, value in facts.items()],
         long_fact=LONG_FACT,
@@ -136,7 +137,8 @@ def write_page(
     replace_file(path, page.encode("utf-8", "replace"))
 
 
-def _template(name: str) -> Any:
+def find_template(name: str) -> Any:
+    """A page to fill in; an error where a package that it needs is missing."""
     try:
         import matplotlib  # noqa: F401  (the picture needs it: say so before any work is done)
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
