@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
-import numpy as np
 import typer
 from rich.markup import escape
 from rich.table import Table
@@ -21,6 +20,7 @@ from kernelstream.evaluation.prequential import DEFAULT_METRICS
 from kernelstream.models._files import stored_bytes
 from kernelstream.models.merging import needs_its_points
 from kernelstream.pipeline import StreamModel
+from kernelstream.report.points import influential_points
 
 Out = Annotated[Path, typer.Option(help="Where to write the resulting model.")]
 Error = Annotated[
@@ -60,7 +60,10 @@ def inspect(
         "parameters": {name: value for name, value in estimator.get_params().items()
                        if _plain(value) and name not in NOT_OPTIONS},
     }  # fmt: skip
-    table = influential_points(estimator, names, points)
+    table = [
+        {"weight": point.size, "votes_for": point.vote, "inputs": dict(point.entries)}
+        for point in influential_points(estimator, names, points)
+    ]
     if report is not None:
         _write_page(report, learned, _in_words(facts, estimator))
     if as_json:
@@ -100,29 +103,6 @@ def _in_words(facts: dict[str, Any], estimator: Any) -> dict[str, str]:
         if text:
             texts[name.replace("_", " ")] = text
     return texts
-
-
-def influential_points(estimator: Any, names: Any, most: int) -> list[dict[str, Any]]:
-    """The stored points with the largest weights, and what is large in them."""
-    weights = estimator.dual_coef_  # (outputs, M)
-    order = np.argsort(-np.linalg.norm(weights, axis=0))[:most]
-    rows = []
-    for j in order:
-        column = weights[:, j]
-        if hasattr(estimator, "classes_"):
-            known = estimator.classes_
-            place = int(column[0] > 0) if len(column) == 1 else int(np.argmax(column))
-            vote = known[min(place, len(known) - 1)].item()
-        else:
-            vote = "higher" if column[0] > 0 else "lower"
-        point = estimator.dictionary_[j]
-        largest = np.argsort(-np.abs(point))[:5]
-        rows.append({
-            "weight": float(np.linalg.norm(column)),
-            "votes_for": vote,
-            "inputs": {str(names[f]): float(point[f]) for f in largest if point[f] != 0.0},
-        })  # fmt: skip
-    return rows
 
 
 def load_taught(path: Path) -> StreamModel:
@@ -172,12 +152,9 @@ def merge(
 
 
 def compress(
-    model: ModelFile,
-    out: Out,
-    error: Error = None,
-    max_points: MaxPoints = None,
+    model: ModelFile, out: Out, error: Error = None, max_points: MaxPoints = None,
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """The same model with fewer points, and what that costs."""
     if error is None and max_points is None:
         raise UserError("nothing says how small", "give --max-points N or --error E")

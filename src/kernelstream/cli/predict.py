@@ -17,13 +17,13 @@ from kernelstream import storage
 from kernelstream.cli import options
 from kernelstream.cli.display import grid, show_notes
 from kernelstream.cli.errors import UserError, check_outputs
-from kernelstream.cli.rows import open_rows, warn_of_bad_rows
+from kernelstream.cli.running import open_rows, warn_of_bad_rows
 from kernelstream.cli.terminal import Console, data_text, print_json
 from kernelstream.errors import naming
 from kernelstream.evaluation import quality
 from kernelstream.evaluation.baselines import Baselines
 from kernelstream.evaluation.labels import Labels
-from kernelstream.evaluation.metrics import ClassMetrics, NumberMetrics, check_names
+from kernelstream.evaluation.metrics import check_names, make_metrics
 from kernelstream.evaluation.prequential import DEFAULT_METRICS
 from kernelstream.pipeline import StreamModel
 from kernelstream.storage import ModelFileError, replacing
@@ -102,11 +102,7 @@ def evaluate(
     if unfit:
         raise UserError(f"{unfit.pop()} is measured while learning only", "use learn --metrics")
     labels = Labels() if classification else None
-    score: Any = (
-        NumberMetrics(names, window=1, fading=None)
-        if labels is None
-        else ClassMetrics(names, window=1, fading=None, labels=labels)
-    )
+    score = make_metrics(names, labels, window=1)
     baselines = Baselines(names[0], labels, window=1, lag=0)
     source = _open(learned, file, reading, labelled=True)
     rows = skipped = 0

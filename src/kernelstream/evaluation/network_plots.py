@@ -134,7 +134,7 @@ def plot_network_trace(network: Any, path: str | os.PathLike[str] | None = None)
     axes[2].set_xlabel("rounds")
     for ax in axes:
         drawing.clean_axes(ax)
-        ax.grid(color="#E6E6E6", linewidth=0.7)
+        drawing.grid_lines(ax)
     return drawing.saved(figure, path)
 
 

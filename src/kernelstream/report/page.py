@@ -10,6 +10,7 @@ from typing import Any
 from kernelstream._version import __version__
 from kernelstream.models._words import cap_note
 from kernelstream.report import progress as told
+from kernelstream.report.charts import three_digits
 from kernelstream.report.picture import picture
 from kernelstream.report.points import influential_points
 from kernelstream.report.risk import risk_section
@@ -154,6 +155,7 @@ def find_template(name: str) -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["three_digits"] = three_digits
     return environment.get_template(name)
 
 
