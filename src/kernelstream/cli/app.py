@@ -76,23 +76,15 @@ EXAMPLES = {
 }
 
 
-def _epilog(name: str) -> str:
-    return f"Example: {EXAMPLES[name]}"
-
-
-app.command("learn", epilog=_epilog("learn"))(learn.learn)
-app.command("diameter", epilog=_epilog("diameter"))(diameter.diameter)
-app.command("features", epilog=_epilog("features"))(features.features)
-app.command("predict", epilog=_epilog("predict"))(predict.predict)
-app.command("evaluate", epilog=_epilog("evaluate"))(predict.evaluate)
-app.command("inspect", epilog=_epilog("inspect"))(model.inspect)
-app.command("merge", epilog=_epilog("merge"))(model.merge)
-app.command("compress", epilog=_epilog("compress"))(model.compress)
-app.command("demo", epilog=_epilog("demo"))(demo.demo)
 datasets = typer.Typer(no_args_is_help=True)
-datasets.command("list", epilog=_epilog("datasets list"))(data.list_all)
-datasets.command("generate", epilog=_epilog("datasets generate"))(data.generate)
-datasets.command("convert", epilog=_epilog("datasets convert"))(data.convert)
+for _home, _prefix, _commands in (
+    (app, "", (learn.learn, diameter.diameter, features.features, predict.predict)),
+    (app, "", (predict.evaluate, model.inspect, model.merge, model.compress, demo.demo)),
+    (datasets, "datasets ", (data.list_all, data.generate, data.convert)),
+):
+    for _command in _commands:
+        _name = _command.__name__.removesuffix("_all")
+        _home.command(_name, epilog=f"Example: {EXAMPLES[_prefix + _name]}")(_command)
 app.add_typer(datasets, name="datasets", help="Streams to try things on: list, generate, convert.")
 
 

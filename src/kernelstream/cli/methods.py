@@ -109,11 +109,8 @@ def _default(method: Method, name: str) -> str:
     """The default of a parameter, also where classes and numbers have different ones."""
     if name in DEFAULTS:
         return f"{method.name}: {DEFAULTS[name]}"
-    defaults = dict.fromkeys(
-        parameters_of(kind)[name].default
-        for kind in method.estimators
-        if name in parameters_of(kind)
-    )
+    known = [parameters_of(kind) for kind in method.estimators]
+    defaults = dict.fromkeys(each[name].default for each in known if name in each)
     if len(defaults) == 1:
         return f"{method.name}: {next(iter(defaults))}".lower()
     return f"{method.name}: {', of numbers '.join(map(str, defaults))}"
@@ -151,12 +148,8 @@ def check_value(estimator: type[Any], name: str, given: str) -> None:
     if parameter.accepts(value_of(given)):
         return
     rules = parameter.constraints
-    words = [
-        word
-        for rule in rules
-        for word in (sorted(rule.options) if isinstance(rule, Words) else rule.options)
-        if word != REFUSED
-    ]
+    options = (sorted(each.options) if isinstance(each, Words) else each.options for each in rules)
+    words = [word for some in options for word in some if word != REFUSED]
     numbers = [rule.typed + _EXAMPLES.get(name, "") for rule in rules if rule.typed]
     needed = next((rule.needed for rule in rules if rule.needed), "")
     raise not_accepted(option(name), given, words, numbers, needed)

@@ -162,24 +162,16 @@ def _kind(path: Path) -> str:
 
 
 def _open(
-    model: StreamModel,
-    file: str,
-    reading: dict[str, Any],
-    labelled: bool = False,
-    keep: Sequence[str] = (),
+    model: StreamModel, file: str, reading: Any, labelled: bool = False, keep: Sequence[str] = ()
 ) -> Source:
     """Rows read as the model's columns were when it learned; of other columns those to keep."""
     preparation = model.preparation
     used = [name for name in preparation.schema if name not in preparation.ignore]
     as_text = {name: "text" for name in keep if name not in used}  # as they stand
-    return open_rows(
-        file,
-        **reading,
-        target=model.target if labelled else None,
-        schema=preparation.schema | as_text,
-        columns=[*used, *keep] or None,
-        n_features=preparation.matrix_width,
-    )
+    reading["target"] = model.target if labelled else None
+    reading["schema"] = preparation.schema | as_text
+    width, columns = preparation.matrix_width, [*used, *keep] or None
+    return open_rows(file, columns=columns, n_features=width, **reading)
 
 
 @contextlib.contextmanager
@@ -220,15 +212,10 @@ def _score_names(model: StreamModel, wanted: bool) -> list[str]:
         raise UserError("--scores is for classes", "leave it out")
     if hasattr(model, "predict_proba"):
         return [f"probability_{label}" for label in model.classes_]
-    if len(model.classes_) <= 2:
-        return ["decision"]
-    return [f"decision_{label}" for label in model.classes_]
+    several = len(model.classes_) > 2
+    return [f"decision_{label}" for label in model.classes_] if several else ["decision"]
 
 
 def _scores(model: StreamModel, batch: Any) -> np.ndarray:
-    values = (
-        model.predict_proba(batch)
-        if hasattr(model, "predict_proba")
-        else model.decision_function(batch)
-    )
-    return values.reshape(len(batch), -1)
+    score = model.predict_proba if hasattr(model, "predict_proba") else model.decision_function
+    return score(batch).reshape(len(batch), -1)  # type: ignore[no-any-return]

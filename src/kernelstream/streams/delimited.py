@@ -89,7 +89,7 @@ class DelimitedSource(TextSource):
     def _settle_types(self, block: Block, given: dict[str, str]) -> None:
         """Find the kinds of columns, and how they are written, in the first batch."""
         first = block.head(self._batch_rows)
-        fits = self._fits(first, self._misfits(first))
+        _, fits = self._misfits(first)
         if not fits.any():
             return
         data = first.select(fits)
@@ -140,8 +140,7 @@ class DelimitedSource(TextSource):
 
     def _parse_each(self, block: Block) -> Parsed:
         """Keep the good rows, and say what is wrong with each of the others."""
-        reasons = self._misfits(block)
-        fits = self._fits(block, reasons)
+        reasons, fits = self._misfits(block)
         rows = np.flatnonzero(fits)
         columns: dict[str, BlockColumn] = {}
         if len(rows):
@@ -156,19 +155,21 @@ class DelimitedSource(TextSource):
         }
         return Parsed(columns, records=rows[is_good], bad=sorted(reasons.items()))
 
-    def _misfits(self, block: Block) -> dict[int, str]:
-        """Records without the right number of fields, or with bytes that no text has."""
+    def _misfits(self, block: Block) -> tuple[dict[int, str], NDArray[np.bool_]]:
+        """Records without the right number of fields, or with bytes that no text has; the rest."""
         width = len(self._names)
         counts = count_fields(block.data, block.index, self._delimiter)
-        reasons = {
-            int(record): f"the row has {_plural(int(counts[record]))}, not {width}"
-            for record in np.flatnonzero(counts != width)
-        }
+        reasons: dict[int, str] = {}
+        for record in np.flatnonzero(counts != width).tolist():
+            found = "1 field" if counts[record] == 1 else f"{counts[record]} fields"
+            reasons[record] = f"the row has {found}, not {width}"
         if block.is_last and ends_inside_quotes(block.data, self._delimiter):
             reasons[len(counts) - 1] = "a quote is never closed"
         if b"\0" in block.data:
             reasons = self._with_nul(block) | reasons
-        return reasons
+        fits = np.ones(block.n_records, bool)
+        fits[list(reasons)] = False
+        return reasons, fits
 
     def _with_nul(self, block: Block) -> dict[int, str]:
         """Records with a NUL byte in a column that is read: some programs end a value there."""
@@ -182,11 +183,6 @@ class DelimitedSource(TextSource):
             int(record): f"column {name!r} holds a NUL byte, which no text has"
             for record, name in zip(records, names, strict=True)
         }
-
-    def _fits(self, block: Block, misfits: dict[int, str]) -> NDArray[np.bool_]:
-        fits = np.ones(block.n_records, bool)
-        fits[list(misfits)] = False
-        return fits
 
     def _convert_each(
         self, data: bytes
@@ -248,10 +244,6 @@ class DelimitedSource(TextSource):
 def _unusable(numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Infinite numbers, and those that no model takes; not the missing ones."""
     return np.abs(numbers) > LARGEST_ENTRY
-
-
-def _plural(n_fields: int) -> str:
-    return "1 field" if n_fields == 1 else f"{n_fields} fields"
 
 
 def _complaint(name: str, kind: str, value: bytes) -> str:
