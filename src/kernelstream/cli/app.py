@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
 import typer
@@ -76,15 +76,17 @@ EXAMPLES = {
 }
 
 
+def _add(home: typer.Typer, prefix: str, *commands: Callable[..., None]) -> None:
+    """Commands by the names of their functions, each with its example."""
+    for command in commands:
+        name = command.__name__.removesuffix("_all")
+        home.command(name, epilog=f"Example: {EXAMPLES[prefix + name]}")(command)
+
+
+_add(app, "", learn.learn, diameter.diameter, features.features, predict.predict)
+_add(app, "", predict.evaluate, model.inspect, model.merge, model.compress, demo.demo)
 datasets = typer.Typer(no_args_is_help=True)
-for _home, _prefix, _commands in (
-    (app, "", (learn.learn, diameter.diameter, features.features, predict.predict)),
-    (app, "", (predict.evaluate, model.inspect, model.merge, model.compress, demo.demo)),
-    (datasets, "datasets ", (data.list_all, data.generate, data.convert)),
-):
-    for _command in _commands:
-        _name = _command.__name__.removesuffix("_all")
-        _home.command(_name, epilog=f"Example: {EXAMPLES[_prefix + _name]}")(_command)
+_add(datasets, "datasets ", data.list_all, data.generate, data.convert)
 app.add_typer(datasets, name="datasets", help="Streams to try things on: list, generate, convert.")
 
 

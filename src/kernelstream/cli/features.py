@@ -12,8 +12,15 @@ from kernelstream.cli import options
 from kernelstream.cli.data import write_table
 from kernelstream.cli.display import FeatureDisplay, grid, show_files, show_inputs, show_notes, size
 from kernelstream.cli.errors import UserError, check_outputs
-from kernelstream.cli.methods import as_option, check_value, option, parameter_options
+from kernelstream.cli.methods import (
+    as_option,
+    check_value,
+    option,
+    parameter_options,
+    refusing_parameters,
+)
 from kernelstream.cli.options import READING, of_run
+from kernelstream.cli.predict import load_file
 from kernelstream.cli.running import Stop, command_typed, in_words_of_the_tool
 from kernelstream.cli.terminal import Console, print_json
 from kernelstream.feature_stream import StreamFeatures
@@ -22,7 +29,6 @@ from kernelstream.runs import FeatureRun
 from kernelstream.runs._methods import value_of
 from kernelstream.runs._reading import text_of
 from kernelstream.runs.extraction import DEFAULTS, make_extractor
-from kernelstream.storage import ModelFileError
 
 _FEATURES = "The features (in brackets what is taken where nothing is given)"
 
@@ -48,7 +54,7 @@ def features(
     saved = None
     if apply is not None:
         _refuse_learning(parameters, reading, save)
-        saved = _load(apply)
+        saved = load_file(apply, StreamFeatures, "name a file written by features --save")
     for name, text in parameters.items():
         if isinstance(text, str):  # --align is a flag
             check_value(OnlineKernelFeatures, name, text)
@@ -115,24 +121,12 @@ def _refuse_learning(
         )
 
 
-def _load(path: Path) -> StreamFeatures:
-    if not path.is_file():
-        raise UserError(f"there is no file {path}", "name one written by features --save")
-    try:
-        return StreamFeatures.load(path)
-    except ModelFileError as error:
-        raise UserError(str(error), "name a file written by features --save") from None
-
-
 def _make(parameters: Mapping[str, Any], **defaults: Any) -> OnlineKernelFeatures:
     """The extractor, with values as they were typed."""
     values = {k: value_of(v) if isinstance(v, str) else v for k, v in parameters.items()}
     extractor = make_extractor(values, **defaults)
-    try:
+    with refusing_parameters("features --help"):
         extractor._check_parameters()
-    except (ValueError, TypeError) as error:
-        problem = " ".join(str(error).split()).rstrip(".")
-        raise UserError(problem, "see kernelstream features --help") from error
     return extractor
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from kernelstream import registry
@@ -49,12 +50,19 @@ def make_estimator(method: str, task: str, given: Mapping[str, str], **defaults:
         check_value(kind, name, text)
     values = {name: value_of(text) for name, text in given.items()}
     model = runs.make_estimator(method, task, values, **defaults)
-    try:
+    with refusing_parameters(f"learn --help ({method})"):
         model._check_parameters(anew=True)
+    return model
+
+
+@contextmanager
+def refusing_parameters(page: str) -> Iterator[None]:
+    """Within, what is wrong with parameters is told with the page of the help to look at."""
+    try:
+        yield
     except (ValueError, TypeError) as error:
         problem = " ".join(str(error).split()).rstrip(".")
-        raise UserError(problem, f"see kernelstream learn --help ({method})") from error
-    return model
+        raise UserError(problem, f"see kernelstream {page}") from error
 
 
 def method_options(*only: str) -> dict[str, str]:

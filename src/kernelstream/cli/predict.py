@@ -134,8 +134,7 @@ def evaluate(
 for _command in (predict, evaluate):
     options.add_options(_command, {"on_bad": options.ON_BAD, **options.FILE})
 
-_CURE = "name a model written by kernelstream learn"
-#: What else a file may be, and what it is for.
+#: What else than a model a file may be, and what it is for.
 _OTHER_FILES = {
     "Checkpoint": ("this is the checkpoint of a run, not a model",
                    "the run's command with --resume and --out FILE writes the model"),
@@ -146,19 +145,21 @@ _OTHER_FILES = {
 
 def load_stream_model(path: Path) -> StreamModel:
     """A model for raw rows."""
+    cure = "name a model written by kernelstream learn"
+    return load_file(path, StreamModel, cure, _OTHER_FILES)  # type: ignore[no-any-return]
+
+
+def load_file(path: Path, kind: Any, cure: str, others: Any = None) -> Any:
+    """What a file of this kind holds; of other kinds it is told what they are for."""
     if not path.is_file():
-        raise UserError(f"there is no file {path}", _CURE)
+        raise UserError(f"there is no file {path}", cure)
     try:
-        return StreamModel.load(path)
+        return kind.load(path)
     except ModelFileError as error:
-        raise UserError(*_OTHER_FILES.get(_kind(path), (str(error), _CURE))) from None
-
-
-def _kind(path: Path) -> str:
-    try:
-        return storage.read(path).kind
-    except ModelFileError:
-        return ""
+        found = None
+        with contextlib.suppress(ModelFileError):
+            found = storage.read(path).kind
+        raise UserError(*(others or {}).get(found, (str(error), cure))) from None
 
 
 def _open(

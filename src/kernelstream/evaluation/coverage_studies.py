@@ -129,7 +129,10 @@ def diameter_curve(
     >>> bool(curve.errors[0] < 0.1)
     True
     """
-    _check_free(model)
+    if not hasattr(model, "delta"):
+        raise ValueError(f"{type(model).__name__} has no cells: use AVMClassifier or AVMRegressor")
+    if isinstance(model.coverage, coverage.Coverage):
+        raise ValueError("the model's coverage brings its own delta: name only its shape")
     if not 0 <= skip < np.shape(X)[0]:
         raise ValueError(f"skip must leave samples of the {np.shape(X)[0]} to count, got {skip!r}")
     chosen = np.sort(np.asarray(candidate_deltas(X) if deltas is None else deltas, np.float64))
@@ -216,10 +219,3 @@ def _run(
 
 def _metric(model: Any) -> str:
     return "mistake rate" if is_classifier(model) else "RMSE"
-
-
-def _check_free(model: Any) -> None:
-    if not hasattr(model, "delta"):
-        raise ValueError(f"{type(model).__name__} has no cells: use AVMClassifier or AVMRegressor")
-    if isinstance(model.coverage, coverage.Coverage):
-        raise ValueError("the model's coverage brings its own delta: name only its shape")

@@ -62,21 +62,15 @@ class Learner:
         scores = hasattr(model, "decision_function") or hasattr(model, "predict_proba")
         if "decision" in wanted_by and not scores:
             raise ValueError(f"{wanted_by['decision']} needs decision values, which {name} lacks")
-        if self.fresh:
-            self._check_start()
-        if self._losses and not self.compiled:
-            raise ValueError(f"{name} has no loss that could be measured")
-
-    def _check_start(self) -> None:
-        if self.compiled and getattr(self.model, "gamma", None) == "scale":
+        if self.fresh and self.compiled and getattr(model, "gamma", None) == "scale":
             raise ValueError(
                 "gamma='scale' looks at the samples of the first call, which is a single one "
                 "here: give gamma as a number, or let the model learn some samples before"
             )
-        if self.classification and not self.compiled and self.classes is None:
-            raise ValueError(
-                f"{type(self.model).__name__} must know all classes when it starts: give classes="
-            )
+        if self.fresh and self.classification and not self.compiled and self.classes is None:
+            raise ValueError(f"{name} must know all classes when it starts: give classes=")
+        if self._losses and not self.compiled:
+            raise ValueError(f"{name} has no loss that could be measured")
 
     def steps(self, every: int) -> tuple[int, int]:
         """Every how many samples the model may be called, and how far into such a step it is.

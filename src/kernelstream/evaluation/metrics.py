@@ -250,14 +250,7 @@ class ClassMetrics(_StreamMetrics[ClassSummary]):
         codes = [self.labels.encode(np.asarray(labels)) for labels in (truth, said)]
         self.update_codes(*codes, chance=chance, decision=decision)
 
-    def update_codes(
-        self,
-        truth: Codes,
-        said: Codes,
-        *,
-        chance: ArrayLike | None = None,
-        decision: ArrayLike | None = None,
-    ) -> None:
+    def update_codes(self, truth: Codes, said: Codes, **extras: ArrayLike | None) -> None:
         """:meth:`update` with labels that were encoded already."""
         if len(truth) != len(said):
             raise ValueError(f"{len(truth)} labels, but {len(said)} predictions")
@@ -266,12 +259,10 @@ class ClassMetrics(_StreamMetrics[ClassSummary]):
         for counts in self._counts.values():
             counts.add(truth, said, len(self.labels))
         columns: list[NDArray[Any]] = [truth, said]
-        for name, given in (("chance", chance), ("decision", decision)):
-            if name not in self._extras:
-                continue
-            if given is None:
+        for name in self._extras:
+            if extras.get(name) is None:
                 raise ValueError(f"{', '.join(self.names)}: update needs {name}=")
-            extra = np.asarray(given, dtype=np.float64)
+            extra = np.asarray(extras[name], dtype=np.float64)
             if name == "chance":
                 extra = -np.log(np.clip(extra, SMALLEST_CHANCE, 1.0))
                 for sums in self._sums.values():

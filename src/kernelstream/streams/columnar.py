@@ -30,6 +30,7 @@ class TableSource(RowSource):
         close: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(name, format, reading)
+        self._arrow = require("pyarrow", "Reading columns")
         self._close = close
         selected = reading.choose_columns(name, names)
         self._tables = tables(self._row, selected)
@@ -71,7 +72,7 @@ class TableSource(RowSource):
         return Batch(columns, None, np.arange(self._row - n_rows, self._row))
 
     def _convert(self, values: Any, name: str, kind: str) -> Any:
-        arrow = require("pyarrow", "Reading columns")
+        arrow = self._arrow
         try:
             return block_column(values, kind)
         except (arrow.ArrowInvalid, arrow.ArrowNotImplementedError, arrow.ArrowTypeError) as error:
@@ -82,14 +83,13 @@ class TableSource(RowSource):
 
     def _next_table(self) -> Any:
         """The next table that has rows, or None."""
-        arrow = require("pyarrow", "Reading columns")
         try:
             table = next((table for table in self._tables if len(table)), None)
             if table is not None:
                 # Arrow believes what a file says of its bytes, and crashes where that is wrong.
                 table.validate(full=True)
             return table
-        except (arrow.ArrowException, OSError) as error:
+        except (self._arrow.ArrowException, OSError) as error:
             if isinstance(error, MemoryError):
                 raise
             problem, cure = "is damaged", "Fetch or write the file again"
@@ -101,13 +101,12 @@ class TableSource(RowSource):
 
     def _fill(self, table: Any) -> Any:
         """Add tables until a batch is there, or no more come."""
-        arrow = require("pyarrow", "Reading columns")
         parts = [table]
         n_rows = len(table)
         while n_rows < self._batch_rows and (part := self._next_table()) is not None:
             parts.append(part)
             n_rows += len(part)
-        return table if len(parts) == 1 else arrow.concat_tables(parts)
+        return table if len(parts) == 1 else self._arrow.concat_tables(parts)
 
     def close(self) -> None:
         """Give back the file."""

@@ -71,36 +71,24 @@ class LibsvmSource(TextSource):
         """Keep the good rows, and say what is wrong with each of the others."""
         rows: list[int] = []
         bad: list[tuple[int, str]] = []
-        labels: list[float] = []
-        indices: list[NDArray[np.int32]] = []
-        values: list[NDArray[np.float64]] = []
+        parsed: list[tuple[float, list[int], list[float]]] = []
         for record in range(block.n_records):
             fields = _COMMENT.sub(b"", block.raw(record)).split()
             if not fields:
                 continue
             try:
-                label, places, numbers = self._parse_line(fields)
+                parsed.append(self._parse_line(fields))
+                rows.append(record)
             except _BadLineError as error:
                 bad.append((record, str(error)))
-                continue
-            rows.append(record)
-            labels.append(label)
-            indices.append(places)
-            values.append(numbers)
-        indptr = np.concatenate([[0], np.cumsum([len(places) for places in indices])])
-        matrix = csr_array(
-            (
-                np.concatenate([*values, np.empty(0)]),
-                np.concatenate([*indices, np.empty(0, np.int32)]),
-                indptr.astype(np.int64),
-            ),
-            shape=(len(rows), self._width),
-        )
-        return Parsed({"target": np.array(labels)}, matrix, np.array(rows, np.intp), bad)
+        labels = np.array([label for label, _, _ in parsed])
+        indptr = np.cumsum([0, *(len(places) for _, places, _ in parsed)])
+        indices = np.array([place for _, places, _ in parsed for place in places], np.int32)
+        values = np.array([value for _, _, numbers in parsed for value in numbers], np.float64)
+        matrix = csr_array((values, indices, indptr), shape=(len(rows), self._width))
+        return Parsed({"target": labels}, matrix, np.array(rows, np.intp), bad)
 
-    def _parse_line(
-        self, fields: list[bytes]
-    ) -> tuple[float, NDArray[np.int32], NDArray[np.float64]]:
+    def _parse_line(self, fields: list[bytes]) -> tuple[float, list[int], list[float]]:
         label = _number(fields[0], "the target", gap=True)
         if len(fields) > 1 and fields[1].startswith(b"qid:"):
             fields = fields[1:]
@@ -123,7 +111,7 @@ class LibsvmSource(TextSource):
             numbers.append(_number(value, f"feature {place}"))
             places.append(place - 1)
             previous = place
-        return label, np.array(places, np.int32), np.array(numbers, np.float64)
+        return label, places, numbers
 
 
 def looks_like_libsvm(line: bytes) -> bool:
