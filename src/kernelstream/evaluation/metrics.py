@@ -321,10 +321,8 @@ class NumberMetrics(_StreamMetrics[NumberSummary]):
     ----------
     metrics : sequence of str
         ``mae``, ``rmse`` or ``r2``; ``r2`` is NaN as long as all targets are the same.
-    window : int, default=1000
-        Samples in the window.
-    fading : float or None, default=0.999
-        What a sample's weight is multiplied with when the next one comes; None: no fading ones.
+    window, fading
+        As for :class:`ClassMetrics`.
 
     Examples
     --------

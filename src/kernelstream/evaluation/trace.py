@@ -160,19 +160,17 @@ class Trace:
 
         line(size, "model_order", PALETTE[2], 1.8)
         size.set_ylabel("points", color=PALETTE[2])
-        size.set_ylim(bottom=0)
         held = drawing.right_axis(size)
         line(held, "KiB", PALETTE[1], 1.2)
         held.set_ylabel("KiB", color=PALETTE[1])
-        held.set_ylim(bottom=0)
 
         with np.errstate(invalid="ignore", divide="ignore"):
             steps = np.diff(samples, prepend=0)
             columns["microseconds"] = 1e6 * np.diff(columns["seconds"], prepend=0.0) / steps
         line(speed, "microseconds", CURVE_COLOR, 1.4)
-        speed.set_ylabel("µs per sample")
-        speed.set_ylim(bottom=0)
-        speed.set_xlabel("samples")
+        speed.set(ylabel="µs per sample", xlabel="samples")
+        for axes in (size, held, speed):
+            axes.set_ylim(bottom=0)
         for axes in (quality, size, speed):
             drawing.clean_axes(axes)
             drawing.grid_lines(axes)

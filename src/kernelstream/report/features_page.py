@@ -31,27 +31,14 @@ def write_features_report(
 
     Parameters
     ----------
-    path : str or path-like
-        The file to write; an old one is replaced in one go, or stays if anything goes wrong.
-    title : str
-        The heading.
-    facts : dict
-        What was run, in the order to show it.
+    path, title, facts, notes
+        As for :func:`write_report`, which also says what can go wrong.
     trace : FitTrace
         The record of the run.
     model : OnlineKernelFeatures
         As it was at the end.
     sample : (n, r) array, optional
         Features of some samples, to draw.
-    notes : iterable of str, optional
-        What the reader should be warned of.
-
-    Raises
-    ------
-    ImportError
-        If Jinja or Matplotlib is missing.
-    OSError
-        If the file cannot be written.
 
     Examples
     --------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import pkgutil
@@ -102,12 +103,17 @@ def register(*formats: Format) -> None:
     _FORMATS.update({format.name: format for format in formats})
 
 
-def formats() -> dict[str, Format]:
-    """All formats by name, text first; whatever module of this folder registers some is found."""
+@functools.cache
+def _import_all() -> None:
     import kernelstream.streams as home
 
     for module in pkgutil.iter_modules(home.__path__, f"{home.__name__}."):
         importlib.import_module(module.name)
+
+
+def formats() -> dict[str, Format]:
+    """All formats by name, text first; whatever module of this folder registers some is found."""
+    _import_all()
     # By where they are defined: the order of imports does not show.
     found = sorted(_FORMATS.values(), key=lambda each: (not each.is_text, each.open.__module__))
     return {format.name: format for format in found}

@@ -22,7 +22,7 @@ _NUMBER = rb"[-+]?[.\d][-+.\deE]*"
 _LINE = re.compile(rb"%b(\s+qid:\d+)?(\s+\d+:%b)+" % (_NUMBER, _NUMBER))
 _LARGEST = 2**31 - 1  # column numbers of a CSR matrix
 _DIGITS = 10  # of the largest
-_INDEX = re.compile(rb"(?<![^ \t\r\n\v\f])(\d{1,10}):")
+_BLANKS = np.frombuffer(b" \t\r\n\v\f", np.uint8)
 
 
 class LibsvmSource(TextSource):
@@ -169,8 +169,21 @@ def largest_index(data: bytes) -> int:
     >>> largest_index(b"1 3:0.5 7:1 # 9:1"), largest_index(b"1 2:1.77:1 x8:1")
     (7, 2)
     """
-    found = _INDEX.findall(_COMMENT.sub(b"", data))
-    return max((number for number in map(int, found) if number <= _LARGEST), default=0)
+    if b"#" in data:
+        data = _COMMENT.sub(b"", data)
+    characters = np.frombuffer(b" " * (_DIGITS + 1) + data, np.uint8)
+    places = np.flatnonzero(characters == ord(":"))
+    numbers = np.zeros(len(places), np.int64)
+    is_number = np.ones(len(places), bool)
+    is_field = np.zeros(len(places), bool)
+    for power in range(_DIGITS + 1):
+        before = characters[places - power - 1]
+        is_digit = (before >= ord("0")) & (before <= ord("9"))
+        is_field |= is_number & ~is_digit & np.isin(before, _BLANKS)  # not the end of another
+        is_number &= is_digit
+        numbers[is_number] += (before[is_number].astype(np.int64) - ord("0")) * 10**power
+    numbers = numbers[is_field & (numbers <= _LARGEST)]
+    return int(numbers.max(initial=0))
 
 
 register(Format("libsvm", (".libsvm", ".svm"), LibsvmSource, is_text=True))
