@@ -40,7 +40,6 @@ def test_ellipsoid_turns():
 class TestBoth:
     def test_blocks_are_the_stream(self, make, blocks, monkeypatch):
         monkeypatch.setattr("kernelstream.streams.synthetic.BLOCK_SAMPLES", 700)
-        monkeypatch.setattr("kernelstream.streams.synthetic_manifolds.BLOCK_SAMPLES", 700)
         whole = make(2500, random_state=3)
         parts = list(blocks(2500, random_state=3))
         assert [len(y) for _, y in parts] == [700, 700, 700, 400]

@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
 import typer
@@ -85,23 +85,17 @@ EXAMPLES = {
 }
 
 
-def _epilog(name: str) -> str:
-    return f"Example: {EXAMPLES[name]}"
+def _add(home: typer.Typer, prefix: str, *commands: Callable[..., None]) -> None:
+    """Commands by the names of their functions, each with its example."""
+    for command in commands:
+        name = command.__name__.removesuffix("_all")
+        home.command(name, epilog=f"Example: {EXAMPLES[prefix + name]}")(command)
 
 
-app.command("learn", epilog=_epilog("learn"))(learn.learn)
-app.command("diameter", epilog=_epilog("diameter"))(diameter.diameter)
-app.command("features", epilog=_epilog("features"))(features.features)
-app.command("predict", epilog=_epilog("predict"))(predict.predict)
-app.command("evaluate", epilog=_epilog("evaluate"))(predict.evaluate)
-app.command("inspect", epilog=_epilog("inspect"))(model.inspect)
-app.command("merge", epilog=_epilog("merge"))(model.merge)
-app.command("compress", epilog=_epilog("compress"))(model.compress)
-app.command("demo", epilog=_epilog("demo"))(demo.demo)
+_add(app, "", learn.learn, diameter.diameter, features.features, predict.predict)
+_add(app, "", predict.evaluate, model.inspect, model.merge, model.compress, demo.demo)
 datasets = typer.Typer(no_args_is_help=True)
-datasets.command("list", epilog=_epilog("datasets list"))(data.list_all)
-datasets.command("generate", epilog=_epilog("datasets generate"))(data.generate)
-datasets.command("convert", epilog=_epilog("datasets convert"))(data.convert)
+_add(datasets, "datasets ", data.list_all, data.generate, data.convert)
 app.add_typer(datasets, name="datasets", help="Streams to try things on: list, generate, convert.")
 
 

@@ -14,15 +14,12 @@ from rich.table import Table
 
 from kernelstream.cli import options
 from kernelstream.cli.errors import UserError, check_outputs, not_accepted
-from kernelstream.cli.rows import open_rows, warn_of_bad_rows
+from kernelstream.cli.running import open_rows, warn_of_bad_rows
 from kernelstream.cli.terminal import Console, data_bytes
 from kernelstream.errors import naming
 from kernelstream.raw_columns import kind_of
 from kernelstream.storage import replacing
-from kernelstream.streams import (
-    list_datasets,
-    make_drifting_market,
-)
+from kernelstream.streams import list_datasets, make_drifting_market
 from kernelstream.streams.batch import Batch, plain, slice_rows
 from kernelstream.streams.synthetic import multidist_blocks, regression_outliers_blocks
 from kernelstream.streams.synthetic_manifolds import spheres_blocks, turning_ellipsoid_blocks
@@ -35,49 +32,46 @@ _ENTRIES = 1 << 22
 Tables = Iterator[dict[str, Any]]
 
 
-def _multidist(rows: int, seed: int) -> Tables:
-    for X, y in multidist_blocks(rows, random_state=seed):
-        yield {"x": X[:, 0], "y": X[:, 1], "label": y}
-
-
-def _outliers(rows: int, seed: int) -> Tables:
-    for X, y in regression_outliers_blocks(rows, random_state=seed):
-        yield {"x": X[:, 0], "y": y}
-
-
-def _spheres(rows: int, seed: int) -> Tables:
-    for X, y in spheres_blocks(rows, random_state=seed):
-        yield {"x1": X[:, 0], "x2": X[:, 1], "x3": X[:, 2], "label": y}
-
-
-def _ellipsoid(rows: int, seed: int) -> Tables:
-    for X, y in turning_ellipsoid_blocks(rows, random_state=seed):
-        yield {"x1": X[:, 0], "x2": X[:, 1], "x3": X[:, 2], "turned": y}
-
-
-def _market(rows: int, seed: int) -> Tables:
-    yield make_drifting_market(rows, random_state=seed)  # its rule changes halfway: made as a whole
-
-
-GENERATORS: dict[str, tuple[Callable[[int, int], Tables], str, str]] = {
-    "multidist": (_multidist, "label", "five classes, mixtures of Gaussians in the plane (POLK)"),
-    "outliers": (_outliers, "y", "a curve with noise and outliers (COLK)"),
-    "spheres": (_spheres, "label", "two noisy spheres, one inside the other (OK-FEB)"),
-    "ellipsoid": (_ellipsoid, "turned", "an ellipsoid that turns every 1000 rows (OK-FEB)"),
-    "market": (_market, "direction", "a drifting electricity market: dates, categories, gaps"),
+#: Name -> blocks of samples, names of the columns (the target last), and what it is.
+GENERATORS: dict[str, tuple[Callable[..., Iterator[Any]] | None, str, str]] = {
+    "multidist": (
+        multidist_blocks,
+        "x y label",
+        "five classes, mixtures of Gaussians in the plane (POLK)",
+    ),
+    "outliers": (regression_outliers_blocks, "x y", "a curve with noise and outliers (COLK)"),
+    "spheres": (
+        spheres_blocks,
+        "x1 x2 x3 label",
+        "two noisy spheres, one inside the other (OK-FEB)",
+    ),
+    "ellipsoid": (
+        turning_ellipsoid_blocks,
+        "x1 x2 x3 turned",
+        "an ellipsoid that turns every 1000 rows (OK-FEB)",
+    ),
+    "market": (None, "direction", "a drifting electricity market: dates, categories, gaps"),
 }
+
+
+def _generated(name: str, rows: int, seed: int) -> Tables:
+    blocks, names, _ = GENERATORS[name]
+    if blocks is None:  # its rule changes halfway: made as a whole
+        yield make_drifting_market(rows, random_state=seed)
+        return
+    for X, y in blocks(rows, random_state=seed):
+        yield dict(zip(names.split(), [*X.T, y], strict=True))
 
 
 def list_all(
     folder: Annotated[
-        Optional[Path],
-        typer.Option(help="A folder of .npz files; by default $KERNELSTREAM_DATA."),
+        Optional[Path], typer.Option(help="A folder of .npz files; by default $KERNELSTREAM_DATA.")
     ] = None,
 ) -> None:
     """What can be generated, and the data sets of a folder."""
     table = Table("name", "target", "what it is")
-    for name, (_, target, text) in GENERATORS.items():
-        table.add_row(name, target, f"generated: {text}")
+    for name, (_, columns, text) in GENERATORS.items():
+        table.add_row(name, columns.split()[-1], f"generated: {text}")
     with contextlib.suppress(FileNotFoundError):
         for name in list_datasets(folder):
             table.add_row(escape(name), "target", "stored")
@@ -95,7 +89,7 @@ def generate(
         raise not_accepted("the name", name, list(GENERATORS))
     if out != "-":
         check_outputs({"--out": Path(out)})
-    write_table(out, GENERATORS[name][0](rows, seed), GENERATORS[name][1])
+    write_table(out, _generated(name, rows, seed), GENERATORS[name][1].split()[-1])
 
 
 def convert(

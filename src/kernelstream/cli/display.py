@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 from rich.console import Group
+from rich.filesize import pick_unit_and_suffix
 from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
@@ -173,11 +174,8 @@ def size(count: float) -> str:
     >>> size(1536)
     '1.5 KiB'
     """
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1024.0 or unit == "GiB":
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024.0
-    raise AssertionError
+    unit, name = pick_unit_and_suffix(int(count), ["B", "KiB", "MiB", "GiB"], 1024)
+    return f"{count:.0f} B" if unit == 1 else f"{count / unit:.1f} {name}"
 
 
 def resident_bytes() -> int:

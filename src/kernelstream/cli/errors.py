@@ -29,21 +29,8 @@ def not_accepted(
 ) -> UserError:
     """The refusal of a value: what was given, what is accepted, and the word probably meant.
 
-    Parameters
-    ----------
-    option : str
-        As it is written on the command line.
-    given
-        Its value.
-    words : sequence of str
-        Words that are accepted.
-    other : sequence of str
-        What else is, described: "a number above 0".
-    needed : str
-        What all accepted values have.
+    Accepted are ``words`` and ``other``, described; all of them have what is ``needed``.
 
-    Examples
-    --------
     >>> print(not_accepted("--kernel", "lapla", ["linear", "laplacian"]))
     --kernel lapla is not accepted; did you mean laplacian? Use one of: linear, laplacian
     >>> print(not_accepted("--eta0", -1, [], ["a number above 0"]))
@@ -82,14 +69,9 @@ def describe(error: Exception) -> str:
 
 
 def check_outputs(outputs: Mapping[str, Path | None], *inputs: str | Path) -> None:
-    """Refuse places that cannot be written, before any work is done for them.
+    """Refuse places that cannot be written, or are ``inputs``, before any work is done for them.
 
-    Parameters
-    ----------
-    outputs : dict
-        Option to file; None where it is not given.
-    inputs
-        Files that are read: writing must not replace them.
+    ``outputs`` are files by option, None where it is not given.
     """
     taken = {os.path.realpath(name): f"the file {name} that is read" for name in inputs}
     for option, place in outputs.items():

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Any, Optional
 
-import typer
 from rich.markup import escape
 
 from kernelstream.cli import options
 from kernelstream.cli.data import write_table
-from kernelstream.cli.display import (
-    FeatureDisplay,
-    grid,
-    show_files,
-    show_inputs,
-    show_notes,
-    size,
-)
+from kernelstream.cli.display import FeatureDisplay, grid, show_files, show_inputs, show_notes, size
 from kernelstream.cli.errors import UserError, check_outputs
-from kernelstream.cli.methods import as_option, check_value, option, parameter_options
-from kernelstream.cli.options import READING, RUN
+from kernelstream.cli.methods import (
+    as_option,
+    check_value,
+    option,
+    parameter_options,
+    refusing_parameters,
+)
+from kernelstream.cli.options import READING, of_run
+from kernelstream.cli.predict import load_file
 from kernelstream.cli.running import Stop, command_typed, in_words_of_the_tool
 from kernelstream.cli.terminal import Console, print_json
 from kernelstream.feature_stream import StreamFeatures
@@ -30,41 +29,12 @@ from kernelstream.runs import FeatureRun
 from kernelstream.runs._methods import value_of
 from kernelstream.runs._reading import text_of
 from kernelstream.runs.extraction import DEFAULTS, make_extractor
-from kernelstream.storage import ModelFileError
 
 _FEATURES = "The features (in brackets what is taken where nothing is given)"
 
 
 def features(
-    file: options.File,
-    out: Annotated[
-        str,
-        typer.Option(
-            help="The features: a .parquet, .csv or .tsv file; - is standard output, as CSV.",
-            rich_help_panel=RUN,
-        ),
-    ],
-    apply: Annotated[
-        Optional[Path],
-        typer.Option(
-            help="Learn nothing: the features of these rows by what --save wrote.",
-            rich_help_panel=RUN,
-        ),
-    ] = None,
-    save: Annotated[
-        Optional[Path],
-        typer.Option(
-            help="Where to write the extractor with its preparation.", rich_help_panel=RUN
-        ),
-    ] = None,
-    report: options.Report = None,
-    target: Annotated[
-        Optional[str],
-        typer.Option(help="A column that is no input, but kept.", rich_help_panel=options.ROWS),
-    ] = None,
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
-    **given: Any,
+    file: options.File, as_json: options.AsJson = False, quiet: options.Quiet = False, **given: Any
 ) -> None:
     """Learn features from a stream and write them, row by row, in memory that never grows.
 
@@ -72,6 +42,7 @@ def features(
     subspace as it is after a hundred rows, this one among them. The fit error written beside
     them is from before: where it rises, the stream has changed.
     """
+    out, apply, save, report, target = (given.pop(name) for name in _OWN)
     if out == "-" and as_json:
         raise UserError("--out - and --json would both write to standard output", "leave one out")
     if out != "-" and not out.endswith((".parquet", ".csv", ".tsv")):
@@ -83,7 +54,7 @@ def features(
     saved = None
     if apply is not None:
         _refuse_learning(parameters, reading, save)
-        saved = _load(apply)
+        saved = load_file(apply, StreamFeatures, "name a file written by features --save")
     for name, text in parameters.items():
         if isinstance(text, str):  # --align is a flag
             check_value(OnlineKernelFeatures, name, text)
@@ -110,17 +81,22 @@ def features(
     stop.exit(run)
 
 
-_ALIGN = Annotated[
-    Optional[bool],
-    typer.Option(
-        help="Turn the features so that they move as little as the subspace allows.",
-        rich_help_panel=_FEATURES,
+_OWN = {
+    "out": of_run(
+        str, "The features: a .parquet, .csv or .tsv file; - is standard output, as CSV.", ...
     ),
-]
-
+    "apply": of_run(
+        Optional[Path], "Learn nothing: the features of these rows by what --save wrote."
+    ),
+    "save": of_run(Optional[Path], "Where to write the extractor with its preparation."),
+    "report": options.REPORT,
+    "target": options.of_rows(Optional[str], "A column that is no input, but kept."),
+}
+_ALIGN = "Turn the features so that they move as little as the subspace allows."
 options.add_options(
     features,
-    {"align": (_ALIGN, None)},
+    _OWN,
+    {"align": options.added(_FEATURES, Optional[bool], _ALIGN)},
     options.of_methods(
         parameter_options(OnlineKernelFeatures, DEFAULTS, without=("align",)), _FEATURES
     ),
@@ -145,24 +121,12 @@ def _refuse_learning(
         )
 
 
-def _load(path: Path) -> StreamFeatures:
-    if not path.is_file():
-        raise UserError(f"there is no file {path}", "name one written by features --save")
-    try:
-        return StreamFeatures.load(path)
-    except ModelFileError as error:
-        raise UserError(str(error), "name a file written by features --save") from None
-
-
 def _make(parameters: Mapping[str, Any], **defaults: Any) -> OnlineKernelFeatures:
     """The extractor, with values as they were typed."""
     values = {k: value_of(v) if isinstance(v, str) else v for k, v in parameters.items()}
     extractor = make_extractor(values, **defaults)
-    try:
+    with refusing_parameters("features --help"):
         extractor._check_parameters()
-    except (ValueError, TypeError) as error:
-        problem = " ".join(str(error).split()).rstrip(".")
-        raise UserError(problem, "see kernelstream features --help") from error
     return extractor
 
 

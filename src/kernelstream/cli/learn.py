@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Optional
-
-import typer
+from typing import Any, Optional
 
 from kernelstream.cli import options
 from kernelstream.cli.display import Display, grid, show_files, show_inputs, show_notes, size
 from kernelstream.cli.errors import UserError, check_outputs, checked
 from kernelstream.cli.methods import METHODS, as_option, make_estimator, method_options
-from kernelstream.cli.options import RUN, of_rows
+from kernelstream.cli.options import of_rows, of_run
 from kernelstream.cli.predict import load_stream_model
 from kernelstream.cli.running import Stop, command_typed, in_words_of_the_tool
 from kernelstream.cli.terminal import Console, print_json
@@ -24,72 +23,24 @@ from kernelstream.runs import Run
 from kernelstream.runs._reading import text_of
 from kernelstream.storage import replace_file
 
-_STREAM = "What is learned"
 _METHOD = "Method options (each method's own default where not given)"
 
 
 def learn(
-    file: options.File,
-    target: Annotated[
-        str, typer.Option(help="The column to predict.", rich_help_panel=_STREAM)
-    ] = "target",
-    method: Annotated[
-        str,
-        typer.Option("--model", help=f"The method: {', '.join(METHODS)}.", rich_help_panel=_STREAM),
-    ] = "polk",
-    task: Annotated[Optional[str], typer.Option(help=options.TASK, rich_help_panel=_STREAM)] = None,
-    out: Annotated[
-        Optional[Path], typer.Option(help="Where to write the model.", rich_help_panel=RUN)
-    ] = None,
-    report: options.Report = None,
-    trace: Annotated[
-        Optional[Path],
-        typer.Option(help="Where to write the metrics over time, as CSV.", rich_help_panel=RUN),
-    ] = None,
-    checkpoint: Annotated[
-        Optional[Path],
-        typer.Option(help="A folder for checkpoints: the run can go on.", rich_help_panel=RUN),
-    ] = None,
-    checkpoint_seconds: Annotated[
-        float, typer.Option(min=0.0, help="Seconds between two checkpoints.", rich_help_panel=RUN)
-    ] = 30.0,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume", help="Go on from the checkpoint, if there is one.", rich_help_panel=RUN
-        ),
-    ] = False,
-    metrics: Annotated[
-        Optional[str],
-        typer.Option(
-            help="Metrics, comma-separated. Of classes: accuracy, kappa (these two by default), "
-            "error, balanced_accuracy, f1, log_loss, auc (two classes; over the window only); of "
-            "numbers: mae, rmse (these two), r2.",
-            rich_help_panel=RUN,
-        ),
-    ] = None,
-    every: Annotated[
-        int, typer.Option(min=1, help="Samples between two records.", rich_help_panel=RUN)
-    ] = 1000,
-    window: Annotated[
-        int, typer.Option(min=1, help="Samples of the windowed metrics.", rich_help_panel=RUN)
-    ] = 1000,
-    lag: Annotated[
-        int, typer.Option(min=0, help="Labels come this many samples late.", rich_help_panel=RUN)
-    ] = 0,
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
-    **given: Any,
+    file: options.File, as_json: options.AsJson = False, quiet: options.Quiet = False, **given: Any
 ) -> None:
     """Learn from a stream: every row is predicted first, then learned from."""
-    quarantine, like = given.pop("quarantine"), given.pop("like")
+    settings = {name: given.pop(name) for name in (*_OWN, "quarantine", "like")}
     reading, parameters = options.taken(given, "raise", "skip", "quarantine")
-    checked("--task", task, list(TASKS))
-    checked("--model", method, list(METHODS))
+    out, trace = settings.pop("out"), settings.pop("trace")
+    quarantine, checkpoint = settings["quarantine"], settings["checkpoint"]
+    checked("--task", settings["task"], list(TASKS))
+    checked("--model", settings["model"], list(METHODS))
     if reading["on_bad"] == "quarantine" and quarantine is None:
         raise UserError("--on-bad quarantine needs a file for the rows", "add --quarantine FILE")
     if reading["on_bad"] != "quarantine" and quarantine is not None:
         raise UserError("--quarantine FILE is for bad rows", "add --on-bad quarantine")
+    report, like, resume = (settings[name] for name in ("report", "like", "resume"))
     outputs = {"--out": out, "--report": report, "--trace": trace, "--quarantine": quarantine}
     check_outputs(outputs, *(name for name in (file, like) if name is not None))
     if resume and checkpoint is None:
@@ -98,17 +49,13 @@ def learn(
         raise UserError(f"--checkpoint {checkpoint} is a file", "name a folder")
     if like is not None and not resume:
         load_stream_model(like)
+    if settings["metrics"] is not None:
+        settings["metrics"] = [name.strip() for name in settings["metrics"].split(",")]
     console, stop = Console(stderr=True), Stop()
     with stop.listening(), in_words_of_the_tool(), warnings.catch_warnings():
         warnings.simplefilter("ignore", CapWarning)  # a note of the summary says it
-        run = Run(
-            file, target, method, parameters=parameters, task=task,
-            every=every, window=window, lag=lag,
-            metrics=None if metrics is None else [name.strip() for name in metrics.split(",")],
-            like=like, checkpoint=checkpoint, checkpoint_seconds=checkpoint_seconds, resume=resume,
-            report=report, quarantine=quarantine, make=make_estimator, spelling=as_option,
-            **reading,
-        )  # fmt: skip
+        made: dict[str, Any] = {"make": make_estimator, "spelling": as_option}
+        run = Run(file, parameters=parameters, **settings, **reading, **made)
         with run:
             stop.watch(run, console, quiet)
             with Display(console, run, quiet) as display:
@@ -186,22 +133,42 @@ def _how_to_go_on(run: Run, command: str | None) -> str:
     return f"{stopped} Go on with{again}: {command}"
 
 
-options.add_options(
-    learn,
-    {
-        **options.READING,
-        "on_bad": of_rows(str, "Rows that do not fit: raise, skip or quarantine.", "raise"),
-        "quarantine": of_rows(Optional[Path], "Where --on-bad quarantine puts them."),
-        "warm_up": of_rows(
-            int,
-            "Rows after which standardising is frozen; a target of numbers is learned from then "
-            "on, those rows included.",
-            1000,
-            min=1,
-        ),
-        "like": of_rows(
-            Optional[Path], "Prepare rows as this model does: models to be merged need that."
-        ),
-    },
-    options.of_methods(method_options(), _METHOD),
-)
+_of_what = partial(options.added, "What is learned")
+
+#: How a run is set up, as ``Run`` names it, and what is written.
+_OWN = {
+    "target": _of_what(str, "The column to predict.", "target"),
+    "model": _of_what(str, f"The method: {', '.join(METHODS)}.", "polk"),
+    "task": _of_what(Optional[str], options.TASK),
+    "out": of_run(Optional[Path], "Where to write the model."),
+    "report": options.REPORT,
+    "trace": of_run(Optional[Path], "Where to write the metrics over time, as CSV."),
+    "checkpoint": of_run(Optional[Path], "A folder for checkpoints: the run can go on."),
+    "checkpoint_seconds": of_run(float, "Seconds between two checkpoints.", 30.0, min=0.0),
+    "resume": of_run(bool, "Go on from the checkpoint, if there is one.", False, "--resume"),
+    "metrics": of_run(
+        Optional[str],
+        "Metrics, comma-separated. Of classes: accuracy, kappa (these two by default), error, "
+        "balanced_accuracy, f1, log_loss, auc (two classes; over the window only); of numbers: "
+        "mae, rmse (these two), r2.",
+    ),
+    "every": of_run(int, "Samples between two records.", 1000, min=1),
+    "window": of_run(int, "Samples of the windowed metrics.", 1000, min=1),
+    "lag": of_run(int, "Labels come this many samples late.", 0, min=0),
+}
+_ROWS = {
+    **options.READING,
+    "on_bad": of_rows(str, "Rows that do not fit: raise, skip or quarantine.", "raise"),
+    "quarantine": of_rows(Optional[Path], "Where --on-bad quarantine puts them."),
+    "warm_up": of_rows(
+        int,
+        "Rows after which standardising is frozen; a target of numbers is learned from then on, "
+        "those rows included.",
+        1000,
+        min=1,
+    ),
+    "like": of_rows(
+        Optional[Path], "Prepare rows as this model does: models to be merged need that."
+    ),
+}
+options.add_options(learn, _OWN, _ROWS, options.of_methods(method_options(), _METHOD))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from kernelstream import registry
@@ -43,12 +44,19 @@ def make_estimator(method: str, task: str, given: Mapping[str, str], **defaults:
         check_value(kind, name, text)
     values = {name: value_of(text) for name, text in given.items()}
     model = runs.make_estimator(method, task, values, **defaults)
-    try:
+    with refusing_parameters(f"learn --help ({method})"):
         model._check_parameters(anew=True)
+    return model
+
+
+@contextmanager
+def refusing_parameters(page: str) -> Iterator[None]:
+    """Within, what is wrong with parameters is told with the page of the help to look at."""
+    try:
+        yield
     except (ValueError, TypeError) as error:
         problem = " ".join(str(error).split()).rstrip(".")
-        raise UserError(problem, f"see kernelstream learn --help ({method})") from error
-    return model
+        raise UserError(problem, f"see kernelstream {page}") from error
 
 
 def method_options(*only: str) -> dict[str, str]:
@@ -102,11 +110,8 @@ def _default(method: Method, name: str) -> str:
     """The default of a parameter, also where classes and numbers have different ones."""
     if name in DEFAULTS:
         return f"{method.name}: {DEFAULTS[name]}"
-    defaults = dict.fromkeys(
-        parameters_of(kind)[name].default
-        for kind in method.estimators
-        if name in parameters_of(kind)
-    )
+    known = [parameters_of(kind) for kind in method.estimators]
+    defaults = dict.fromkeys(each[name].default for each in known if name in each)
     if len(defaults) == 1:
         return f"{method.name}: {next(iter(defaults))}".lower()
     return f"{method.name}: {', of numbers '.join(map(str, defaults))}"
@@ -144,12 +149,8 @@ def check_value(estimator: type[Any], name: str, given: str) -> None:
     if parameter.accepts(value_of(given)):
         return
     rules = parameter.constraints
-    words = [
-        word
-        for rule in rules
-        for word in (sorted(rule.options) if isinstance(rule, Words) else rule.options)
-        if word != REFUSED
-    ]
+    options = (sorted(each.options) if isinstance(each, Words) else each.options for each in rules)
+    words = [word for some in options for word in some if word != REFUSED]
     numbers = [rule.typed + _EXAMPLES.get(name, "") for rule in rules if rule.typed]
     needed = next((rule.needed for rule in rules if rule.needed), "")
     raise not_accepted(option(name), given, words, numbers, needed)

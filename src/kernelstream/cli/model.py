@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
-import numpy as np
 import typer
 from rich.markup import escape
 from rich.table import Table
@@ -21,6 +20,7 @@ from kernelstream.evaluation.prequential import DEFAULT_METRICS
 from kernelstream.models._files import stored_bytes
 from kernelstream.models.merging import needs_its_points
 from kernelstream.pipeline import StreamModel
+from kernelstream.report.points import influential_points
 
 Out = Annotated[Path, typer.Option(help="Where to write the resulting model.")]
 Error = Annotated[
@@ -57,10 +57,15 @@ def inspect(
         "error_spent": estimator.error_spent_,
         **estimator._facts(),
         **estimator._forced_facts(),
-        "parameters": {name: value for name, value in estimator.get_params().items()
-                       if _plain(value) and name not in NOT_OPTIONS},
+        "parameters": {
+            name: value for name, value in estimator.get_params().items()
+            if isinstance(value, str | int | float | None) and name not in NOT_OPTIONS
+        },
     }  # fmt: skip
-    table = influential_points(estimator, names, points)
+    table = [
+        {"weight": point.size, "votes_for": point.vote, "inputs": dict(point.entries)}
+        for point in influential_points(estimator, names, points)
+    ]
     if report is not None:
         _write_page(report, learned, _in_words(facts, estimator))
     if as_json:
@@ -87,42 +92,13 @@ def _in_words(facts: dict[str, Any], estimator: Any) -> dict[str, str]:
         "error_spent": rounded(facts["error_spent"]),
         **estimator._facts_in_words(),
     }
-    texts = {}
     for name, value in facts.items():
-        if name in words:
-            text = words[name]
-        elif isinstance(value, dict):
-            text = ", ".join(f"{k}={v}" for k, v in value.items())
-        elif isinstance(value, list):
-            text = ", ".join(map(str, value))
-        else:
-            text = "" if value is None else str(value)
-        if text:
-            texts[name.replace("_", " ")] = text
-    return texts
-
-
-def influential_points(estimator: Any, names: Any, most: int) -> list[dict[str, Any]]:
-    """The stored points with the largest weights, and what is large in them."""
-    weights = estimator.dual_coef_  # (outputs, M)
-    order = np.argsort(-np.linalg.norm(weights, axis=0))[:most]
-    rows = []
-    for j in order:
-        column = weights[:, j]
-        if hasattr(estimator, "classes_"):
-            known = estimator.classes_
-            place = int(column[0] > 0) if len(column) == 1 else int(np.argmax(column))
-            vote = known[min(place, len(known) - 1)].item()
-        else:
-            vote = "higher" if column[0] > 0 else "lower"
-        point = estimator.dictionary_[j]
-        largest = np.argsort(-np.abs(point))[:5]
-        rows.append({
-            "weight": float(np.linalg.norm(column)),
-            "votes_for": vote,
-            "inputs": {str(names[f]): float(point[f]) for f in largest if point[f] != 0.0},
-        })  # fmt: skip
-    return rows
+        if isinstance(value, dict):
+            value = [f"{k}={v}" for k, v in value.items()]
+        if isinstance(value, list):
+            value = ", ".join(map(str, value))
+        words.setdefault(name, "" if value is None else str(value))
+    return {name.replace("_", " "): words[name] for name in facts if words[name]}
 
 
 def load_taught(path: Path) -> StreamModel:
@@ -168,34 +144,27 @@ def merge(
                 f"{path} prepares its rows in another way than {files[0]}",
                 f"learn it with --like {files[0]}",
             )
-    _write(first, [model.model for model in learned], out, error, max_points, as_json)
+    estimators = [model.model for model in learned]
+    _write(first, estimators, out, as_json, error=error, max_points=max_points)
 
 
 def compress(
-    model: ModelFile,
-    out: Out,
-    error: Error = None,
-    max_points: MaxPoints = None,
+    model: ModelFile, out: Out, error: Error = None, max_points: MaxPoints = None,
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """The same model with fewer points, and what that costs."""
     if error is None and max_points is None:
         raise UserError("nothing says how small", "give --max-points N or --error E")
     check_outputs({"--out": out})
     learned = _load_free_points(model)
-    _write(learned, [learned.model], out, error, max_points, as_json)
+    _write(learned, [learned.model], out, as_json, error=error, max_points=max_points)
 
 
 def _write(
-    first: StreamModel,
-    estimators: list[Any],
-    out: Path,
-    error: float | None,
-    max_points: int | None,
-    as_json: bool,
+    first: StreamModel, estimators: list[Any], out: Path, as_json: bool, **small: Any
 ) -> None:
     before = sum(estimator.model_order_ for estimator in estimators)
-    merged = models.merge(estimators, error=error, max_points=max_points)
+    merged = models.merge(estimators, **small)
     first.with_model(merged).save(out)
     spent = merged.error_spent_ - sum(estimator.error_spent_ for estimator in estimators)
     if as_json:
@@ -210,16 +179,9 @@ def _write_page(path: Path, learned: StreamModel, facts: dict[str, str]) -> None
     from kernelstream.evaluation import Trace
     from kernelstream.report import write_report
 
+    trace = Trace(DEFAULT_METRICS[learned.task == "classification"], 1)
+    names, title = learned.preparation.feature_names_out, f"A model of {learned.target}"
     write_report(
-        path,
-        title=f"A model of {learned.target}",
-        facts=facts,
-        trace=Trace(DEFAULT_METRICS[learned.task == "classification"], 1),
-        model=learned.model,
-        feature_names=learned.preparation.feature_names_out,
+        path, title=title, facts=facts, trace=trace, model=learned.model, feature_names=names,
         target=learned.target,
-    )
-
-
-def _plain(value: Any) -> bool:
-    return value is None or isinstance(value, str | int | float)
+    )  # fmt: skip

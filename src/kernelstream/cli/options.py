@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
@@ -21,10 +22,6 @@ TASK = "classification or regression; by default what the target's first rows su
 File = Annotated[
     str, typer.Argument(help="CSV, TSV, LIBSVM, Parquet, Arrow or .npz; - is standard input.")
 ]
-Report = Annotated[
-    Optional[Path],
-    typer.Option(help="Where to write the report, one HTML file.", rich_help_panel=RUN),
-]
 AsJson = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No live display.")]
 
@@ -32,10 +29,13 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No live display.")]
 Added = tuple[Any, Any]
 
 
-def of_rows(kind: Any, help: str, default: Any = None, **more: Any) -> Added:
-    """An option about how rows are read and prepared."""
-    return Annotated[kind, typer.Option(help=help, rich_help_panel=ROWS, **more)], default
+def added(panel: str, kind: Any, help: str, default: Any = None, *names: str, **more: Any) -> Added:
+    """An option in a box of the help."""
+    return Annotated[kind, typer.Option(*names, help=help, rich_help_panel=panel, **more)], default
 
+
+of_rows, of_run = partial(added, ROWS), partial(added, RUN)
+REPORT = of_run(Optional[Path], "Where to write the report, one HTML file.")
 
 #: How a file is read, in all commands.
 FILE = {
@@ -93,13 +93,7 @@ def given_kinds(columns: list[str]) -> dict[str, str]:
 def of_methods(texts: Mapping[str, str], panel: str) -> dict[str, Added]:
     """Parameters of methods as options, in a box of the help that is named ``panel``."""
     return {
-        name: (
-            Annotated[
-                Optional[str],
-                typer.Option(option(name), help=text, rich_help_panel=panel, metavar="VALUE"),
-            ],
-            None,
-        )
+        name: added(panel, Optional[str], text, None, option(name), metavar="VALUE")
         for name, text in texts.items()
     }
 
@@ -107,15 +101,11 @@ def of_methods(texts: Mapping[str, str], panel: str) -> dict[str, Added]:
 def add_options(command: Any, *options: Mapping[str, Added]) -> None:
     """Put options into the signature of a command in place of its ``**given``: typer reads it."""
     signature = inspect.signature(command, eval_str=True)
-    kept = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    added = [
-        inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
-        )
+    parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    parameters += [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
         for group in options
-        for name, (annotation, default) in group.items()
+        for name, (kind, default) in group.items()
     ]
-    command.__signature__ = signature.replace(parameters=[*kept, *added])
-    command.__annotations__ = {
-        parameter.name: parameter.annotation for parameter in [*kept, *added]
-    }
+    command.__signature__ = signature.replace(parameters=parameters)
+    command.__annotations__ = {each.name: each.annotation for each in parameters}

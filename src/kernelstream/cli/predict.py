@@ -17,13 +17,13 @@ from kernelstream import storage
 from kernelstream.cli import options
 from kernelstream.cli.display import grid, show_notes
 from kernelstream.cli.errors import UserError, check_outputs
-from kernelstream.cli.rows import open_rows, warn_of_bad_rows
+from kernelstream.cli.running import open_rows, warn_of_bad_rows
 from kernelstream.cli.terminal import Console, data_text, print_json
 from kernelstream.errors import naming
 from kernelstream.evaluation import quality
 from kernelstream.evaluation.baselines import Baselines
 from kernelstream.evaluation.labels import Labels
-from kernelstream.evaluation.metrics import ClassMetrics, NumberMetrics, check_names
+from kernelstream.evaluation.metrics import check_names, make_metrics
 from kernelstream.evaluation.prequential import DEFAULT_METRICS
 from kernelstream.pipeline import StreamModel
 from kernelstream.storage import ModelFileError, replacing
@@ -102,11 +102,7 @@ def evaluate(
     if unfit:
         raise UserError(f"{unfit.pop()} is measured while learning only", "use learn --metrics")
     labels = Labels() if classification else None
-    score: Any = (
-        NumberMetrics(names, window=1, fading=None)
-        if labels is None
-        else ClassMetrics(names, window=1, fading=None, labels=labels)
-    )
+    score = make_metrics(names, labels, window=1)
     baselines = Baselines(names[0], labels, window=1, lag=0)
     source = _open(learned, file, reading, labelled=True)
     rows = skipped = 0
@@ -138,8 +134,7 @@ def evaluate(
 for _command in (predict, evaluate):
     options.add_options(_command, {"on_bad": options.ON_BAD, **options.FILE})
 
-_CURE = "name a model written by kernelstream learn"
-#: What else a file may be, and what it is for.
+#: What else than a model a file may be, and what it is for.
 _OTHER_FILES = {
     "Checkpoint": ("this is the checkpoint of a run, not a model",
                    "the run's command with --resume and --out FILE writes the model"),
@@ -150,40 +145,34 @@ _OTHER_FILES = {
 
 def load_stream_model(path: Path) -> StreamModel:
     """A model for raw rows."""
+    cure = "name a model written by kernelstream learn"
+    return load_file(path, StreamModel, cure, _OTHER_FILES)  # type: ignore[no-any-return]
+
+
+def load_file(path: Path, kind: Any, cure: str, others: Any = None) -> Any:
+    """What a file of this kind holds; of other kinds it is told what they are for."""
     if not path.is_file():
-        raise UserError(f"there is no file {path}", _CURE)
+        raise UserError(f"there is no file {path}", cure)
     try:
-        return StreamModel.load(path)
+        return kind.load(path)
     except ModelFileError as error:
-        raise UserError(*_OTHER_FILES.get(_kind(path), (str(error), _CURE))) from None
-
-
-def _kind(path: Path) -> str:
-    try:
-        return storage.read(path).kind
-    except ModelFileError:
-        return ""
+        found = None
+        with contextlib.suppress(ModelFileError):
+            found = storage.read(path).kind
+        raise UserError(*(others or {}).get(found, (str(error), cure))) from None
 
 
 def _open(
-    model: StreamModel,
-    file: str,
-    reading: dict[str, Any],
-    labelled: bool = False,
-    keep: Sequence[str] = (),
+    model: StreamModel, file: str, reading: Any, labelled: bool = False, keep: Sequence[str] = ()
 ) -> Source:
     """Rows read as the model's columns were when it learned; of other columns those to keep."""
     preparation = model.preparation
     used = [name for name in preparation.schema if name not in preparation.ignore]
     as_text = {name: "text" for name in keep if name not in used}  # as they stand
-    return open_rows(
-        file,
-        **reading,
-        target=model.target if labelled else None,
-        schema=preparation.schema | as_text,
-        columns=[*used, *keep] or None,
-        n_features=preparation.matrix_width,
-    )
+    reading["target"] = model.target if labelled else None
+    reading["schema"] = preparation.schema | as_text
+    width, columns = preparation.matrix_width, [*used, *keep] or None
+    return open_rows(file, columns=columns, n_features=width, **reading)
 
 
 @contextlib.contextmanager
@@ -224,15 +213,10 @@ def _score_names(model: StreamModel, wanted: bool) -> list[str]:
         raise UserError("--scores is for classes", "leave it out")
     if hasattr(model, "predict_proba"):
         return [f"probability_{label}" for label in model.classes_]
-    if len(model.classes_) <= 2:
-        return ["decision"]
-    return [f"decision_{label}" for label in model.classes_]
+    several = len(model.classes_) > 2
+    return [f"decision_{label}" for label in model.classes_] if several else ["decision"]
 
 
 def _scores(model: StreamModel, batch: Any) -> np.ndarray:
-    values = (
-        model.predict_proba(batch)
-        if hasattr(model, "predict_proba")
-        else model.decision_function(batch)
-    )
-    return values.reshape(len(batch), -1)
+    score = model.predict_proba if hasattr(model, "predict_proba") else model.decision_function
+    return score(batch).reshape(len(batch), -1)  # type: ignore[no-any-return]

@@ -9,16 +9,16 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
 import typer
 
-from kernelstream.cli.errors import UserError
-from kernelstream.cli.terminal import Console
+from kernelstream.cli.errors import UserError, checked
+from kernelstream.cli.terminal import Console, complain
 from kernelstream.runs import RunError
 from kernelstream.runs._reading import StreamRun
+from kernelstream.streams import Source, open_stream
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -30,7 +30,7 @@ class Stop:
         self.signal: int | None = None
         self._run: StreamRun | None = None
 
-    @contextmanager
+    @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
         """Within, both signals stop the run that is watched, once there is one."""
         if threading.current_thread() is not threading.main_thread():
@@ -50,7 +50,8 @@ class Stop:
 
     def watch(self, run: Any, console: Console, quiet: bool) -> None:
         """Compile what the run needs; from now on a signal stops it."""
-        with console.status("compiling, once per machine ...") if not quiet else _nothing():
+        shown = console.status("compiling, once per machine ...")
+        with contextlib.nullcontext() if quiet else shown:
             run.compile()
         self._run = run
         if self.signal is not None:  # in the meantime
@@ -72,10 +73,7 @@ class Stop:
             raise typer.Exit(128 + self.signal)
 
 
-_nothing = contextlib.nullcontext
-
-
-@contextmanager
+@contextlib.contextmanager
 def in_words_of_the_tool() -> Iterator[None]:
     """Within, what is wrong with a run is the user's to put right."""
     try:
@@ -87,3 +85,18 @@ def in_words_of_the_tool() -> Iterator[None]:
 def command_typed(*left_out: str) -> str:
     """The command, as it could be typed again without some of its words."""
     return "kernelstream " + shlex.join(word for word in sys.argv[1:] if word not in left_out)
+
+
+def open_rows(file: str, *, on_bad: str, **reading: Any) -> Source:
+    """The stream, of which bad rows can be skipped, but not put aside: not for ``learn``."""
+    checked("--on-bad", on_bad, ["raise", "skip"])
+    source = open_stream(file, on_bad=on_bad, **reading)
+    source.bad.cure = "--on-bad skip"
+    return source
+
+
+def warn_of_bad_rows(source: Source) -> None:
+    """Say on standard error how many rows were skipped, and why the first."""
+    if source.bad.count:
+        line, reason = source.bad.first[0]
+        complain(f"{source.bad.count:,} rows refused, the first on line {line}: {reason}")

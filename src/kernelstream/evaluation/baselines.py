@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream.evaluation.labels import Labels
-from kernelstream.evaluation.metrics import METRICS, ClassMetrics, NumberMetrics
+from kernelstream.evaluation.metrics import METRICS, make_metrics
 from kernelstream.evaluation.sums import Floats, Sums, all_codes, copied
 from kernelstream.parts import part_of, prefixed
 
@@ -20,13 +20,7 @@ class Baselines:
     label so far (in a tie: the one that got there first) or the mean. As for the model, the label
     of sample t has come when sample t + ``lag`` + 1 is predicted; before the first one they say
     nothing, and nothing is counted. A metric that needs probabilities or decision values is NaN.
-
-    Parameters
-    ----------
-    metric : str
-    labels : Labels or None
-        The classes; None for numbers.
-    window, lag : int
+    Without labels the targets are numbers.
     """
 
     def __init__(self, metric: str, labels: Labels | None, *, window: int, lag: int) -> None:
@@ -35,12 +29,8 @@ class Baselines:
         self._scored = not METRICS[metric].needs
         self._metrics: dict[str, Any] = {}
         if self._scored:
-            self._metrics = {
-                name: NumberMetrics([metric], window=window, fading=None)
-                if labels is None
-                else ClassMetrics([metric], window=window, fading=None, labels=labels)
-                for name in ("no_change", "majority")
-            }
+            rules = ("no_change", "majority")
+            self._metrics = {rule: make_metrics([metric], labels, window=window) for rule in rules}
         #: What each says from now on, known labels only: (lag + 1, 2), oldest first.
         self._waiting = np.full((lag + 1, 2), np.nan)
         self._counts = np.zeros(0, dtype=np.int64)  # per class so far

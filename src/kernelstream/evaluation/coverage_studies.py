@@ -13,12 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
 
-from kernelstream.compression.coverage import (
-    FIRST_SAMPLES,
-    Coverage,
-    distance_statistics,
-    suggested_delta,
-)
+from kernelstream.compression import coverage
 from kernelstream.errors import CapWarning
 from kernelstream.evaluation import drawing
 from kernelstream.evaluation.drawing import PALETTE, VALUE_COLORS
@@ -89,17 +84,14 @@ class SamplingSurface:
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
         """Draw error and number of points as maps; save the picture where a path is given."""
-        figure, both = drawing.import_pyplot().subplots(
-            1, 2, figsize=(9.0, 3.8), layout="constrained"
-        )
-        for axes, values, label in zip(
-            both, (self.errors, self.points), (self.metric, "points"), strict=True
-        ):
+        plt = drawing.import_pyplot()
+        figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 3.8), layout="constrained")
+        maps = ((left, self.errors, self.metric), (right, self.points, "points"))
+        for axes, values, label in maps:
             image = axes.imshow(values, origin="lower", aspect="auto", cmap=VALUE_COLORS)
             axes.set_xticks(range(len(self.rhos)), [f"{rho:.3g}" for rho in self.rhos])
             axes.set_yticks(range(len(self.betas)), [f"{beta:.3g}" for beta in self.betas])
-            axes.set_xlabel("rho")
-            axes.set_ylabel("beta")
+            axes.set(xlabel="rho", ylabel="beta")
             figure.colorbar(image, ax=axes, label=label)
             drawing.clean_axes(axes)
         return drawing.saved(figure, path)
@@ -137,7 +129,10 @@ def diameter_curve(
     >>> bool(curve.errors[0] < 0.1)
     True
     """
-    _check_free(model)
+    if not hasattr(model, "delta"):
+        raise ValueError(f"{type(model).__name__} has no cells: use AVMClassifier or AVMRegressor")
+    if isinstance(model.coverage, coverage.Coverage):
+        raise ValueError("the model's coverage brings its own delta: name only its shape")
     if not 0 <= skip < np.shape(X)[0]:
         raise ValueError(f"skip must leave samples of the {np.shape(X)[0]} to count, got {skip!r}")
     chosen = np.sort(np.asarray(candidate_deltas(X) if deltas is None else deltas, np.float64))
@@ -200,11 +195,11 @@ def candidate_deltas(X: ArrayLike, n: int = 9) -> Floats:
     distances are those of the first 200 samples.
     """
     rows = as_finite_rows(X)
-    first = slice_rows(rows, 0, min(FIRST_SAMPLES, count_rows(rows)))
-    mean, deviation = distance_statistics(first)
+    first = slice_rows(rows, 0, min(coverage.FIRST_SAMPLES, count_rows(rows)))
+    mean, deviation = coverage.distance_statistics(first)
     if not mean > 0.0:
         raise ValueError("the first samples are all alike: give deltas")
-    return np.linspace(suggested_delta(first), 2.0 * (mean + deviation), n)
+    return np.linspace(coverage.suggested_delta(first), 2.0 * (mean + deviation), n)
 
 
 def _run(
@@ -227,10 +222,3 @@ def _run(
 
 def _metric(model: Any) -> str:
     return "mistake rate" if is_classifier(model) else "RMSE"
-
-
-def _check_free(model: Any) -> None:
-    if not hasattr(model, "delta"):
-        raise ValueError(f"{type(model).__name__} has no cells: use AVMClassifier or AVMRegressor")
-    if isinstance(model.coverage, Coverage):
-        raise ValueError("the model's coverage brings its own delta: name only its shape")

@@ -50,14 +50,8 @@ def legend_marker(label: str, *, marker: str, color: Any, size: float) -> Any:
 
 def legend_outside(ax: Axes, handles: list[Any]) -> None:
     """To the right of the axes."""
-    ax.legend(
-        handles=handles,
-        loc="upper left",
-        bbox_to_anchor=(1.01, 1.0),
-        frameon=False,
-        fontsize=9,
-        borderaxespad=0.2,
-    )
+    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}
+    ax.legend(handles=handles, frameon=False, fontsize=9, borderaxespad=0.2, **place)
 
 
 def grid_lines(ax: Axes) -> None:

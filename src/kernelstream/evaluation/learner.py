@@ -32,38 +32,21 @@ class Learner:
     A model of this package predicts and learns in one compiled pass, each sample predicted by
     the model just before it; any other predicts all samples of a call, then learns them.
 
-    Parameters
-    ----------
-    model : estimator
-        Taught in place.
-    metrics : sequence of str
-        Those that are measured.
-    classes : array or None
-        All classes there will be.
-    losses : bool
-        Whether the model's own loss is measured too.
-
-    Attributes
-    ----------
-    classification, compiled, fresh : bool
-        Whether it says labels, is of this package, has learned nothing yet.
-    classes : array or None
-        Sorted.
-    needs : set of str
-        What the metrics need beside predictions: ``chance``, ``decision``.
+    ``losses``: whether the model's own loss is measured too.
     """
 
     def __init__(
         self, model: Any, metrics: Sequence[str], classes: ArrayLike | None, losses: bool
     ) -> None:
         self.model = model
-        self.classification = is_classification(model)
-        self.classes = None
+        self.classification = is_classification(model)  # says labels
+        self.classes = None  # all there will be, sorted, where that is known
         if classes is not None:
             given = np.asarray(classes)
             self.classes = np.unique(check.check_labels(given, len(given), "classes"))
-        self.compiled = hasattr(model, "predict_then_learn")
-        self.fresh = not _is_fitted(model)
+        self.compiled = hasattr(model, "predict_then_learn")  # of this package
+        self.fresh = not _is_fitted(model)  # has learned nothing yet
+        #: What the metrics need beside predictions: "chance", "decision".
         self.needs = {METRICS[metric].needs for metric in metrics} - {""}
         self._losses = losses
         self._check(metrics)
@@ -79,21 +62,15 @@ class Learner:
         scores = hasattr(model, "decision_function") or hasattr(model, "predict_proba")
         if "decision" in wanted_by and not scores:
             raise ValueError(f"{wanted_by['decision']} needs decision values, which {name} lacks")
-        if self.fresh:
-            self._check_start()
-        if self._losses and not self.compiled:
-            raise ValueError(f"{name} has no loss that could be measured")
-
-    def _check_start(self) -> None:
-        if self.compiled and getattr(self.model, "gamma", None) == "scale":
+        if self.fresh and self.compiled and getattr(model, "gamma", None) == "scale":
             raise ValueError(
                 "gamma='scale' looks at the samples of the first call, which is a single one "
                 "here: give gamma as a number, or let the model learn some samples before"
             )
-        if self.classification and not self.compiled and self.classes is None:
-            raise ValueError(
-                f"{type(self.model).__name__} must know all classes when it starts: give classes="
-            )
+        if self.fresh and self.classification and not self.compiled and self.classes is None:
+            raise ValueError(f"{name} must know all classes when it starts: give classes=")
+        if self._losses and not self.compiled:
+            raise ValueError(f"{name} has no loss that could be measured")
 
     def steps(self, every: int) -> tuple[int, int]:
         """Every how many samples the model may be called, and how far into such a step it is.

@@ -16,15 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 
 from kernelstream.evaluation.labels import Codes, Labels
-from kernelstream.evaluation.sums import (
-    Counts,
-    Floats,
-    Recent,
-    Sums,
-    all_codes,
-    copied,
-    enlarged,
-)
+from kernelstream.evaluation.sums import Counts, Floats, Recent, Sums, all_codes, copied, enlarged
 
 #: Probabilities below this count as this, as in scikit-learn.
 SMALLEST_CHANCE = float(np.finfo(np.float64).eps)
@@ -148,6 +140,11 @@ class _StreamMetrics(Generic[_Summary]):
         self.fading = fading
         #: How much a sample still counts when the next one comes.
         self._factors = {"": 1.0} if fading is None else {"": 1.0, "_fading": fading}
+        self._recent = Recent(window, 2)
+        self._sums: dict[str, Sums] = {}
+
+    def _add_sums(self, name: str, columns: int) -> None:
+        self._sums |= {name + end: Sums(factor, columns) for end, factor in self._factors.items()}
 
     def _summary(self, suffix: str) -> _Summary:
         raise NotImplementedError
@@ -157,17 +154,30 @@ class _StreamMetrics(Generic[_Summary]):
 
     def values(self) -> dict[str, float]:
         """For each metric: ``m`` over all samples, ``m_window`` over the last, ``m_fading``."""
-        suffixes = ["", "_window", *list(self._factors)[1:]]
-        values: dict[str, float] = {}
         with np.errstate(over="ignore", invalid="ignore"):
-            summaries = {
-                suffix: self._window_summary() if suffix == "_window" else self._summary(suffix)
-                for suffix in suffixes
+            summaries = {"": self._summary(""), "_window": self._window_summary()}
+            summaries |= {end: self._summary(end) for end in self._factors if end}
+            return {
+                name + suffix: float(METRICS[name].value(summary))
+                for name in self.names
+                for suffix, summary in summaries.items()
             }
-            for name in self.names:
-                for suffix, summary in summaries.items():
-                    values[name + suffix] = float(METRICS[name].value(summary))
-        return values
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that was taken in, but for the labels."""
+        places = np.array([self._recent.count, *self._places()], dtype=np.int64)
+        sums = {name: sums.last.copy() for name, sums in self._sums.items()}
+        return {"recent": self._recent.ring.copy(), "places": places, **sums}
+
+    def _places(self) -> list[int]:
+        return []
+
+    def set_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Go on from what :meth:`arrays` returned."""
+        places = copied(arrays["places"], self.arrays()["places"])
+        self._recent.restore(arrays["recent"], int(places[0]))
+        for name, sums in self._sums.items():
+            sums.last = copied(arrays[name], sums.last)
 
 
 class ClassMetrics(_StreamMetrics[ClassSummary]):
@@ -217,7 +227,7 @@ class ClassMetrics(_StreamMetrics[ClassSummary]):
         self._extras = sorted(needs - {""})
         self._recent = Recent(window, 2 + len(self._extras))
         self._counts = {suffix: Counts(factor) for suffix, factor in self._factors.items()}
-        self._losses = {suffix: Sums(factor, 2) for suffix, factor in self._factors.items()}
+        self._add_sums("losses", 2)
 
     def update(
         self,
@@ -240,14 +250,7 @@ class ClassMetrics(_StreamMetrics[ClassSummary]):
         codes = [self.labels.encode(np.asarray(labels)) for labels in (truth, said)]
         self.update_codes(*codes, chance=chance, decision=decision)
 
-    def update_codes(
-        self,
-        truth: Codes,
-        said: Codes,
-        *,
-        chance: ArrayLike | None = None,
-        decision: ArrayLike | None = None,
-    ) -> None:
+    def update_codes(self, truth: Codes, said: Codes, **extras: ArrayLike | None) -> None:
         """:meth:`update` with labels that were encoded already."""
         if len(truth) != len(said):
             raise ValueError(f"{len(truth)} labels, but {len(said)} predictions")
@@ -256,21 +259,19 @@ class ClassMetrics(_StreamMetrics[ClassSummary]):
         for counts in self._counts.values():
             counts.add(truth, said, len(self.labels))
         columns: list[NDArray[Any]] = [truth, said]
-        for name, given in (("chance", chance), ("decision", decision)):
-            if name not in self._extras:
-                continue
-            if given is None:
+        for name in self._extras:
+            if extras.get(name) is None:
                 raise ValueError(f"{', '.join(self.names)}: update needs {name}=")
-            extra = np.asarray(given, dtype=np.float64)
+            extra = np.asarray(extras[name], dtype=np.float64)
             if name == "chance":
                 extra = -np.log(np.clip(extra, SMALLEST_CHANCE, 1.0))
-                for sums in self._losses.values():
+                for sums in self._sums.values():
                     sums.run(np.stack([np.ones(len(extra)), extra], axis=1))
             columns.append(extra)
         self._recent.extend(np.stack(columns, axis=1, dtype=np.float64))
 
     def _summary(self, suffix: str) -> ClassSummary:
-        weight, loss = self._losses[suffix].last
+        weight, loss = self._sums[f"losses{suffix}"].last
         return ClassSummary(self._ordered(self._counts[suffix].matrix), _ratio(loss, weight), None)
 
     def _window_summary(self) -> ClassSummary:
@@ -295,28 +296,18 @@ class ClassMetrics(_StreamMetrics[ClassSummary]):
         return enlarged(matrix, len(order))[np.ix_(order, order)]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """All that was taken in, but for the labels."""
-        arrays: dict[str, NDArray[Any]] = {
-            "recent": self._recent.ring.copy(),
-            "places": np.array(
-                [self._recent.count, *(c.place for c in self._counts.values())], dtype=np.int64
-            ),
-        }
-        for suffix in self._factors:
-            arrays[f"counts{suffix}"] = self._counts[suffix].matrix.copy()
-            arrays[f"losses{suffix}"] = self._losses[suffix].last.copy()
-        return arrays
+        counts = {f"counts{end}": counts.matrix.copy() for end, counts in self._counts.items()}
+        return super().arrays() | counts
+
+    def _places(self) -> list[int]:
+        return [counts.place for counts in self._counts.values()]
 
     def set_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Go on from what :meth:`arrays` returned."""
-        count, *places = copied(arrays["places"], self.arrays()["places"]).tolist()
-        self._recent.restore(arrays["recent"], count)
-        classes = len(self.labels)
-        for suffix, place in zip(self._factors, places, strict=True):
-            counts, matrix = self._counts[suffix], arrays[f"counts{suffix}"]
-            counts.matrix = copied(matrix, np.zeros((len(matrix),) * 2))
-            counts.place = place
-            self._losses[suffix].last = copied(arrays[f"losses{suffix}"], self._losses[suffix].last)
+        super().set_arrays(arrays)
+        classes, places = len(self.labels), arrays["places"][1:].tolist()
+        for (suffix, counts), place in zip(self._counts.items(), places, strict=True):
+            matrix = arrays[f"counts{suffix}"]
+            counts.matrix, counts.place = copied(matrix, np.zeros((len(matrix),) * 2)), place
             if len(matrix) > classes or place not in range(len(counts.rising)):
                 raise ValueError("the counts of a run contradict its labels")
         if not all_codes(self._recent.samples()[:, :2], classes):
@@ -330,10 +321,8 @@ class NumberMetrics(_StreamMetrics[NumberSummary]):
     ----------
     metrics : sequence of str
         ``mae``, ``rmse`` or ``r2``; ``r2`` is NaN as long as all targets are the same.
-    window : int, default=1000
-        Samples in the window.
-    fading : float or None, default=0.999
-        What a sample's weight is multiplied with when the next one comes; None: no fading ones.
+    window, fading
+        As for :class:`ClassMetrics`.
 
     Examples
     --------
@@ -354,9 +343,8 @@ class NumberMetrics(_StreamMetrics[NumberSummary]):
         fading: float | None = 0.999,
     ) -> None:
         super().__init__(metrics, window=window, fading=fading)
-        self._recent = Recent(window, 2)
-        self._sums = {suffix: Sums(factor, 4) for suffix, factor in self._factors.items()}
-        self._spread = {suffix: Sums(factor, 1) for suffix, factor in self._factors.items()}
+        self._add_sums("sums", 4)
+        self._add_sums("spread", 1)
 
     def update(self, truth: ArrayLike, said: ArrayLike) -> None:
         """Take in the next samples: (n,) numbers and what was predicted for them."""
@@ -369,18 +357,18 @@ class NumberMetrics(_StreamMetrics[NumberSummary]):
         with np.errstate(over="ignore"):
             columns = np.stack([np.ones(len(y)), error, error * error, y], axis=1)
         for suffix in self._factors:
-            sums = self._sums[suffix]
+            sums = self._sums[f"sums{suffix}"]
             before = sums.last[3] / sums.last[0] if sums.last[0] else 0.0
             series = sums.run(columns)
             means = series[:, 3] / series[:, 0]
             # Welford's update of the squared deviations: no difference of large squares.
             old_means = np.concatenate([[before], means[:-1]])
-            self._spread[suffix].run(((y - old_means) * (y - means))[:, None])
+            self._sums[f"spread{suffix}"].run(((y - old_means) * (y - means))[:, None])
         self._recent.extend(np.stack([y, prediction], axis=1))
 
     def _summary(self, suffix: str) -> NumberSummary:
-        weight, absolute, squares, _ = self._sums[suffix].last
-        return NumberSummary(weight, absolute, squares, self._spread[suffix].last[0])
+        weight, absolute, squares, _ = self._sums[f"sums{suffix}"].last
+        return NumberSummary(weight, absolute, squares, self._sums[f"spread{suffix}"].last[0])
 
     def _window_summary(self) -> NumberSummary:
         y, said = self._recent.samples().T
@@ -390,24 +378,6 @@ class NumberMetrics(_StreamMetrics[NumberSummary]):
         return NumberSummary(
             float(len(y)), error.sum(), (error * error).sum(), (deviation * deviation).sum()
         )
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All that was taken in."""
-        arrays: dict[str, NDArray[Any]] = {
-            "recent": self._recent.ring.copy(),
-            "places": np.array([self._recent.count], dtype=np.int64),
-        }
-        for suffix in self._factors:
-            arrays[f"sums{suffix}"] = self._sums[suffix].last.copy()
-            arrays[f"spread{suffix}"] = self._spread[suffix].last.copy()
-        return arrays
-
-    def set_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Go on from what :meth:`arrays` returned."""
-        self._recent.restore(arrays["recent"], copied(arrays["places"], np.array([0])).item())
-        for suffix in self._factors:
-            for name, held in (("sums", self._sums), ("spread", self._spread)):
-                held[suffix].last = copied(arrays[f"{name}{suffix}"], held[suffix].last)
 
 
 def check_names(metrics: Sequence[str], classification: bool) -> tuple[str, ...]:
@@ -422,3 +392,12 @@ def check_names(metrics: Sequence[str], classification: bool) -> tuple[str, ...]
             f"got {', '.join(map(str, names)) or 'none'}"
         )
     return names
+
+
+def make_metrics(
+    names: Sequence[str], labels: Labels | None, *, window: int, fading: float | None = None
+) -> Any:
+    """Metrics of labels, or of numbers where there are none."""
+    if labels is None:
+        return NumberMetrics(names, window=window, fading=fading)
+    return ClassMetrics(names, window=window, fading=fading, labels=labels)

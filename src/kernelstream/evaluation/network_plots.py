@@ -117,24 +117,22 @@ def plot_network_trace(network: Any, path: str | os.PathLike[str] | None = None)
     rounds = columns["round"] + 1
     multipliers = [name for name in columns if name.startswith("multiplier ")]
     figure, axes = plt.subplots(3, 1, sharex=True, figsize=(8.0, 7.2), layout="constrained")
-    _smooth(axes[0], rounds, columns["loss"], PALETTE[0], "loss")
-    axes[0].set_ylabel("mean loss")
-    _smooth(axes[1], rounds, columns["disagreement"], CURVE_COLOR, "disagreement")
+    loss, apart, size = axes
+    _smooth(loss, rounds, columns["loss"], PALETTE[0], "loss")
+    loss.set_ylabel("mean loss")
+    _smooth(apart, rounds, columns["disagreement"], CURVE_COLOR, "disagreement")
     if multipliers:
         violation = columns["average_violation"] / len(multipliers)
-        axes[1].plot(rounds, violation, color=INK, linewidth=1.3, label="violation, mean so far")
-    axes[1].set_yscale("log")
-    axes[1].set_ylabel("|f_i - f_j|²")
-    if axes[1].get_legend_handles_labels()[0]:  # agents without neighbours disagree with nobody
-        axes[1].legend(frameon=False, fontsize=9)
-    agents = [name for name in columns if name.startswith("points ")]
-    for name in multipliers or agents:
-        axes[2].plot(rounds, columns[name], color=PALETTE[2], linewidth=0.8, alpha=0.6)
-    axes[2].set_ylabel("multipliers" if multipliers else "points of every agent")
-    axes[2].set_xlabel("rounds")
+        apart.plot(rounds, violation, color=INK, linewidth=1.3, label="violation, mean so far")
+    apart.set(yscale="log", ylabel="|f_i - f_j|²")
+    if apart.get_legend_handles_labels()[0]:  # agents without neighbours disagree with nobody
+        apart.legend(frameon=False, fontsize=9)
+    for name in multipliers or [name for name in columns if name.startswith("points ")]:
+        size.plot(rounds, columns[name], color=PALETTE[2], linewidth=0.8, alpha=0.6)
+    size.set(ylabel="multipliers" if multipliers else "points of every agent", xlabel="rounds")
     for ax in axes:
         drawing.clean_axes(ax)
-        ax.grid(color="#E6E6E6", linewidth=0.7)
+        drawing.grid_lines(ax)
     return drawing.saved(figure, path)
 
 

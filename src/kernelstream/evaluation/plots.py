@@ -12,19 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernelstream.evaluation.drawing import (
-    CURVE_COLOR,
-    INK,
-    PALETTE,
-    SAMPLE_COLOR,
-    VALUE_COLORS,
-    clean_axes,
-    grid_lines,
-    import_pyplot,
-    legend_marker,
-    legend_outside,
-    marker_size,
-)
+from kernelstream.evaluation import drawing
+from kernelstream.evaluation.drawing import INK, PALETTE, SAMPLE_COLOR, VALUE_COLORS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -109,14 +98,14 @@ def plot_decision_surface(
         shades = np.vstack([0.86 * rgb, [[0.45, 0.45, 0.45]]])  # the last row: no known label
         picture.show_samples(samples[:, 1], c=shades[known], alpha=0.55)
     handles = [
-        legend_marker(str(name), marker="s", color=color, size=8)
+        drawing.legend_marker(str(name), marker="s", color=color, size=8)
         for name, color in zip(classes, rgb, strict=True)
     ]
     if show_dictionary:
         handles += picture.show_dictionary(46)
     ax.set(xlim=picture.frame[0], ylim=picture.frame[1])
     if show_legend:
-        legend_outside(ax, handles)
+        drawing.legend_outside(ax, handles)
     return picture.finish(test_error)
 
 
@@ -141,11 +130,10 @@ def plot_fit(
     y : (n,) array, default=None
         Their targets. The y axis spans the curve and the middle 98 % of the targets, so that
         a few outliers cannot flatten the picture.
-    ax : matplotlib Axes, default=None
-        None makes a new figure.
     resolution : int, default=800
         Points along the curve.
-    show_dictionary, show_legend : bool, default=True
+    ax, show_dictionary, show_legend
+        As for :func:`plot_decision_surface`.
 
     Returns
     -------
@@ -173,8 +161,10 @@ def plot_fit(
         targets = np.asarray(y, dtype=float).ravel()
         shown.append(np.quantile(targets, [0.01, 0.99]))
         picture.show_samples(targets, c=SAMPLE_COLOR, alpha=0.45)
-        handles.append(legend_marker("samples", marker="o", color=SAMPLE_COLOR, size=5))
-    (line,) = ax.plot(x_grid, curve, color=CURVE_COLOR, linewidth=2.4, zorder=3, label="model")
+        handles.append(drawing.legend_marker("samples", marker="o", color=SAMPLE_COLOR, size=5))
+    (line,) = ax.plot(
+        x_grid, curve, color=drawing.CURVE_COLOR, linewidth=2.4, zorder=3, label="model"
+    )
     handles.append(line)
     if show_dictionary:
         handles += picture.show_dictionary(40)
@@ -182,9 +172,9 @@ def plot_fit(
     pad = 0.06 * (highest - lowest) or 1.0
     ax.set_xlim(low, high)
     ax.set_ylim(lowest - pad, highest + pad)
-    grid_lines(ax)
+    drawing.grid_lines(ax)
     if show_legend:
-        legend_outside(ax, handles)
+        drawing.legend_outside(ax, handles)
     return picture.finish()
 
 
@@ -208,12 +198,8 @@ def plot_value_surface(
         Samples to draw. They, or else the dictionary, set the range of the axes.
     y : (n,) array, default=None
         Their targets, drawn in the colours of the surface.
-    ax : matplotlib Axes, default=None
-        None makes a new figure.
-    resolution : int, default=300
-        Grid points along the longer axis.
-    show_dictionary, show_legend : bool, default=True
-        The legend is a colour bar.
+    ax, resolution, show_dictionary, show_legend
+        As for :func:`plot_decision_surface`; the legend is a colour bar.
 
     Returns
     -------
@@ -251,12 +237,21 @@ class _Picture:
     def __init__(
         self, model: Any, X: ArrayLike | None, features: int, caller: str, ax: Axes | None
     ) -> None:
-        plt = import_pyplot()
+        plt = drawing.import_pyplot()
         self.model = model
         self.features = features
-        self.dictionary = _dictionary(model)
-        _check_features(model, features, caller)
-        self.samples = None if X is None else _as_points(X, features, "X")
+        points: Any = getattr(model, "dictionary_", None)
+        points = points.toarray() if hasattr(points, "toarray") else points
+        self.dictionary = None if points is None else np.asarray(points, dtype=float)
+        found = features if self.dictionary is None else self.dictionary.shape[1]
+        found = getattr(model, "n_features_in_", found)
+        if found != features:
+            plural = "feature" if features == 1 else "features"
+            raise ValueError(
+                f"{caller} draws models with {features} {plural}; "
+                f"this {type(model).__name__} has {found}."
+            )
+        self.samples = None if X is None else _as_points(X, features)
         #: Range per feature.
         self.frame = _bounds([p for p in (self.samples, self.dictionary) if p is not None])
         if ax is None:
@@ -266,23 +261,27 @@ class _Picture:
 
     def grid(self, resolution: int) -> tuple[Any, Any, Any]:
         """Two axes, and all points on both."""
-        x_grid, y_grid = _grid(self.frame, resolution)
+        lengths = self.frame[:, 1] - self.frame[:, 0]
+        if self.aspect == "auto":
+            lengths = np.ones(2)  # else cells are squares
+        counts = np.maximum(2, np.round(resolution * lengths / lengths.max())).astype(int)
+        x_grid, y_grid = map(np.linspace, *self.frame.T, counts)
         points = np.column_stack([axis.ravel() for axis in np.meshgrid(x_grid, y_grid)])
         return x_grid, y_grid, points
 
+    @property
+    def aspect(self) -> Literal["equal", "auto"]:
+        """One scale for both features, unless one of them would be too thin a strip to see."""
+        lengths = self.frame[:, 1] - self.frame[:, 0]
+        return "equal" if lengths.max() <= THINNEST_STRIP * lengths.min() else "auto"
+
     def show_map(self, values: Any, **style: Any) -> Any:
-        return self.ax.imshow(
-            values,
-            extent=tuple(self.frame.ravel()),
-            origin="lower",
-            interpolation="bilinear",
-            aspect=_aspect(self.frame),
-            **style,
-        )
+        place = {"extent": tuple(self.frame.ravel()), "origin": "lower", "aspect": self.aspect}
+        return self.ax.imshow(values, interpolation="bilinear", **place, **style)
 
     def show_samples(self, heights: Any, **style: Any) -> None:
         assert self.samples is not None
-        size = marker_size(len(self.samples))
+        size = drawing.marker_size(len(self.samples))
         self.ax.scatter(self.samples[:, 0], heights, s=size, linewidths=0, zorder=2, **style)
 
     def show_dictionary(self, size: float) -> list[Any]:
@@ -294,41 +293,25 @@ class _Picture:
         # A thin white rim keeps the points apart from each other and from dark samples.
         rim = {"edgecolors": "white", "linewidths": 1.1}
         self.ax.scatter(points[:, 0], np.ravel(heights), s=size, c=INK, zorder=4, **rim)
-        return [legend_marker("dictionary", marker="o", color=INK, size=7.5)]
+        return [drawing.legend_marker("dictionary", marker="o", color=INK, size=7.5)]
 
     def finish(self, test_error: float | None = None) -> Axes:
-        clean_axes(self.ax)
-        title = _title(self.model, self.dictionary, test_error)
-        self.ax.set_title(title, loc="left", fontsize=11, color=INK)
+        drawing.clean_axes(self.ax)
+        parts = [type(self.model).__name__]
+        if self.dictionary is not None:
+            parts.append(f"{len(self.dictionary)} points")
+        if test_error is not None:
+            parts.append(f"test error {100 * test_error:.1f} %")
+        self.ax.set_title("  ·  ".join(parts), loc="left", fontsize=11, color=INK)
         return self.ax  # type: ignore[no-any-return]
 
 
-def _dictionary(model: Any) -> NDArray[np.float64] | None:
-    points = getattr(model, "dictionary_", None)
-    if points is None:
-        return None
-    points = points.toarray() if hasattr(points, "toarray") else points
-    return np.asarray(points, dtype=float)
-
-
-def _check_features(model: Any, expected: int, caller: str) -> None:
-    dictionary = _dictionary(model)
-    found = dictionary.shape[1] if dictionary is not None else None
-    found = getattr(model, "n_features_in_", found)
-    if found is not None and found != expected:
-        plural = "feature" if expected == 1 else "features"
-        raise ValueError(
-            f"{caller} draws models with {expected} {plural}; "
-            f"this {type(model).__name__} has {found}."
-        )
-
-
-def _as_points(X: ArrayLike, n_features: int, name: str) -> NDArray[np.float64]:
+def _as_points(X: ArrayLike, n_features: int) -> NDArray[np.float64]:
     points = np.asarray(X, dtype=float)
     if n_features == 1 and points.ndim == 1:
         points = points[:, None]
     if points.ndim != 2 or points.shape[1] != n_features or len(points) == 0:
-        raise ValueError(f"{name} must have shape (n, {n_features}), n > 0; got {points.shape}.")
+        raise ValueError(f"X must have shape (n, {n_features}), n > 0; got {points.shape}.")
     return points
 
 
@@ -342,26 +325,6 @@ def _bounds(point_sets: list[NDArray[np.float64]]) -> NDArray[np.float64]:
     raise ValueError("Nothing sets the range of the axes: the dictionary is empty, so pass X.")
 
 
-def _grid(
-    frame: NDArray[np.float64], resolution: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Two axes, `resolution` points along the longer one; square cells if their scale is one."""
-    lengths = frame[:, 1] - frame[:, 0]
-    if _aspect(frame) == "auto":
-        lengths = np.ones(2)
-    counts = np.maximum(2, np.round(resolution * lengths / lengths.max())).astype(int)
-    x_grid, y_grid = (
-        np.linspace(low, high, count) for (low, high), count in zip(frame, counts, strict=True)
-    )
-    return x_grid, y_grid
-
-
-def _aspect(frame: NDArray[np.float64]) -> Literal["equal", "auto"]:
-    """One scale for both features, unless one of them would be too thin a strip to see."""
-    lengths = frame[:, 1] - frame[:, 0]
-    return "equal" if lengths.max() <= THINNEST_STRIP * lengths.min() else "auto"
-
-
 def _class_index(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
     """Position of each label in `classes`, -1 for a label the model has not met."""
     match = np.asarray(labels).ravel()[:, None] == classes[None, :]
@@ -372,12 +335,10 @@ def _class_colors(n_classes: int, colors: Sequence[str] | None) -> NDArray[np.fl
     from matplotlib import colormaps
     from matplotlib.colors import to_rgb
 
-    if colors is not None:
-        if len(colors) < n_classes:
-            raise ValueError(f"colors must name {n_classes} colours, got {len(colors)}.")
-        return np.array([to_rgb(color) for color in colors[:n_classes]])
-    if n_classes <= len(PALETTE):
-        return np.array([to_rgb(color) for color in PALETTE[:n_classes]])
+    if colors is not None and len(colors) < n_classes:
+        raise ValueError(f"colors must name {n_classes} colours, got {len(colors)}.")
+    if colors is not None or n_classes <= len(PALETTE):
+        return np.array([to_rgb(color) for color in (colors or PALETTE)[:n_classes]])
     return np.asarray(colormaps["turbo"](np.linspace(0.06, 0.94, n_classes)))[:, :3]
 
 
@@ -406,12 +367,3 @@ def _contour(
 ) -> None:
     if field.min() < level < field.max():  # Matplotlib warns about a level that is not met
         ax.contour(x, y, field, levels=[level], colors=INK, zorder=3, **style)
-
-
-def _title(model: Any, dictionary: NDArray[np.float64] | None, test_error: float | None) -> str:
-    parts = [type(model).__name__]
-    if dictionary is not None:
-        parts.append(f"{len(dictionary)} points")
-    if test_error is not None:
-        parts.append(f"test error {100 * test_error:.1f} %")
-    return "  ·  ".join(parts)

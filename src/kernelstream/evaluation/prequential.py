@@ -15,7 +15,7 @@ from kernelstream.buffer import Buffer
 from kernelstream.evaluation.baselines import Baselines
 from kernelstream.evaluation.labels import Labels, buffer_from_state, buffer_state
 from kernelstream.evaluation.learner import Learner, Said, is_classification
-from kernelstream.evaluation.metrics import ClassMetrics, NumberMetrics, check_names
+from kernelstream.evaluation.metrics import check_names, make_metrics
 from kernelstream.evaluation.risk import LossDistribution
 from kernelstream.evaluation.trace import Trace
 from kernelstream.models.in_units import InUnits
@@ -192,11 +192,7 @@ class Prequential:
             for known in (self._learner.classes, getattr(model, "classes_", None)):
                 if known is not None:
                     self._labels.encode(np.asarray(known))
-        self._metrics: Any = (
-            NumberMetrics(self._names, window=window, fading=fading)
-            if self._labels is None
-            else ClassMetrics(self._names, window=window, fading=fading, labels=self._labels)
-        )
+        self._metrics = make_metrics(self._names, self._labels, window=window, fading=fading)
         self._baselines = Baselines(self._names[0], self._labels, window=window, lag=lag)
         #: Samples held back: not predicted yet, or with a lag predicted but not learned.
         self._waiting: Buffer | None = None
@@ -371,28 +367,20 @@ class Prequential:
         self._tell()
         classes = self._learner.classes
         header: dict[str, Any] = {
-            "format": FORMAT,
-            "metrics": list(self._names),
-            "every": self._every,
-            "window": self._window,
-            "fading": self._fading,
-            "lag": self._lag,
+            "format": FORMAT, "metrics": list(self._names),
+            "every": self._every, "window": self._window, "fading": self._fading, "lag": self._lag,
             "classes": None if classes is None else classes.tolist(),
-            "samples": self.samples,
-            "seconds": self.seconds,
-            "offset": self._offset,
-            "record_every": self.trace.every,
-            "labels": None,
+            "samples": self.samples, "seconds": self.seconds,
+            "offset": self._offset, "record_every": self.trace.every,
+            "labels": None if self._labels is None else self._labels.to_config(),
             "waiting": None,
             "unmeasured": None if self.losses is None else self._unmeasured,
-        }
+        }  # fmt: skip
         arrays = prefixed("trace/", self.trace.to_columns())
         arrays |= prefixed("metrics/", self._metrics.arrays())
         arrays |= prefixed("baselines/", self._baselines.arrays())
         if self.losses is not None:
             arrays |= prefixed("losses/", self.losses.arrays())
-        if self._labels is not None:
-            header["labels"] = self._labels.to_config()
         if self._waiting is not None:
             header["waiting"], waiting = buffer_state(self._waiting, self._labels is not None)
             arrays |= prefixed("waiting/", waiting)

@@ -14,6 +14,7 @@ from kernelstream.evaluation.drawing import CURVE_COLOR, INK, PALETTE
 from kernelstream.evaluation.metrics import METRICS
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
@@ -138,54 +139,38 @@ class Trace:
         plt = drawing.import_pyplot()
         columns = self.to_columns()
         samples = columns["samples"]
+        columns["KiB"] = columns["bytes"] / 1024
         figure, (quality, size, speed) = plt.subplots(
             3, 1, sharex=True, figsize=(8.0, 7.2), layout="constrained",
             gridspec_kw={"height_ratios": [2.2, 1.0, 1.0]},
         )  # fmt: skip
         marker = "o" if len(self) == 1 else None
         headline = self.metrics[0]
-        for name, label, style in (
-            ("no_change_window", "no change, window", "--"),
-            (
-                "majority_window",
-                "majority, window" if _of_classes(headline) else "mean, window",
-                ":",
-            ),
-        ):
-            quality.plot(
-                samples, columns[name], style, color="#7A7A7A", linewidth=1.0, marker=marker,
-                label=label,
-            )  # fmt: skip
-        quality.plot(
-            samples,
-            columns[headline],
-            color=INK,
-            linewidth=1.3,
-            marker=marker,
-            label="all samples",
-        )
-        quality.plot(
-            samples, columns[f"{headline}_window"], color=PALETTE[0], linewidth=2.0, marker=marker,
-            label="window",
-        )  # fmt: skip
+
+        def line(axes: Axes, name: str, color: str, width: float, **look: Any) -> None:
+            axes.plot(samples, columns[name], color=color, linewidth=width, marker=marker, **look)
+
+        constant = "majority" if METRICS[headline].classification else "mean"
+        line(quality, "no_change_window", "#7A7A7A", 1.0, ls="--", label="no change, window")
+        line(quality, "majority_window", "#7A7A7A", 1.0, ls=":", label=f"{constant}, window")
+        line(quality, headline, INK, 1.3, label="all samples")
+        line(quality, f"{headline}_window", PALETTE[0], 2.0, label="window")
         quality.set_ylabel(headline.replace("_", " "))
         quality.legend(frameon=False, fontsize=9, ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
 
-        size.plot(samples, columns["model_order"], color=PALETTE[2], linewidth=1.8, marker=marker)
+        line(size, "model_order", PALETTE[2], 1.8)
         size.set_ylabel("points", color=PALETTE[2])
-        size.set_ylim(bottom=0)
         held = drawing.right_axis(size)
-        held.plot(samples, columns["bytes"] / 1024, color=PALETTE[1], linewidth=1.2, marker=marker)
+        line(held, "KiB", PALETTE[1], 1.2)
         held.set_ylabel("KiB", color=PALETTE[1])
-        held.set_ylim(bottom=0)
 
         with np.errstate(invalid="ignore", divide="ignore"):
             steps = np.diff(samples, prepend=0)
-            times = 1e6 * np.diff(columns["seconds"], prepend=0.0) / steps
-        speed.plot(samples, times, color=CURVE_COLOR, linewidth=1.4, marker=marker)
-        speed.set_ylabel("µs per sample")
-        speed.set_ylim(bottom=0)
-        speed.set_xlabel("samples")
+            columns["microseconds"] = 1e6 * np.diff(columns["seconds"], prepend=0.0) / steps
+        line(speed, "microseconds", CURVE_COLOR, 1.4)
+        speed.set(ylabel="µs per sample", xlabel="samples")
+        for axes in (size, held, speed):
+            axes.set_ylim(bottom=0)
         for axes in (quality, size, speed):
             drawing.clean_axes(axes)
             drawing.grid_lines(axes)
@@ -197,7 +182,3 @@ class Trace:
                 f"The trace is empty, there is nothing to {what}: a record comes every "
                 f"{self.every} samples, and one with finish()"
             )
-
-
-def _of_classes(metric: str) -> bool:
-    return METRICS[metric].classification

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,6 @@ class Tick:
 class Line:
     """A line, drawn: its SVG path in thousandths of the frame."""
 
-    label: str
     style: str  # a class of the style sheet
     path: str
 
@@ -111,17 +111,13 @@ def line_chart(
     Series without any finite value are left out. The y axis spans what is usual: a few wild
     values leave the frame rather than flatten the rest, and the chart's note says so.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernelstream.report.charts import Series, line_chart
     >>> chart = line_chart("Order", np.array([0.0, 10.0]), [Series("M", "a", np.array([1.0, 3.0]))])
     >>> chart.lines[0].path
     'M0,954.5L1000,45.5'
     >>> [tick.label for tick in chart.x_ticks]
     ['0', '2', '4', '6', '8', '10']
     """
-    x = np.asarray(x, dtype=float)
+    x, y_format = np.asarray(x, dtype=float), y_format or compact
     series = [one for one in series if np.isfinite(one.values[np.isfinite(x)]).any()]
     if not series:
         return Chart(title, f"{title}: nothing was recorded.", x_label)
@@ -135,28 +131,54 @@ def line_chart(
         x_range = _widen(0.0, float(finite_x.max()), 0.0)
     if "y" in from_zero and low >= 0.0:
         y_range = 0.0, _widen(0.0, high, 0.05)[1]
-    y_ticks = axis_ticks(*y_range, 4, y_format or compact, down=True)
     keys = [Key(one.label, one.style) for one in series] if len(series) > 1 or len(marks) else []
+    places = _percent_of(np.asarray(marks, dtype=float), x_range)
     return Chart(
         title=title,
-        description=_describe(title, x_label, series, y_format or compact),
+        description=_describe(title, x_label, series, y_format),
         x_label=x_label,
         x_ticks=axis_ticks(*x_range, 5, compact),
-        y_ticks=y_ticks,
-        lines=[
-            Line(one.label, one.style, _path(x, one.values, x_range, y_range)) for one in series
-        ],
+        y_ticks=axis_ticks(*y_range, 4, y_format, down=True),
+        lines=[Line(one.style, _path(x, one.values, x_range, y_range)) for one in series],
         keys=[*keys, Key(mark_label, "mark")] if len(marks) else keys,
         marks=[
-            Tick(
-                round(100.0 * (mark - x_range[0]) / (x_range[1] - x_range[0]), 3),
-                f"{mark_label}: {mark:,.0f}",
-            )
-            for mark in marks
-            if x_range[0] <= mark <= x_range[1]
+            Tick(round(place, 3), f"{mark_label}: {mark:,.0f}")
+            for mark, place in zip(marks, places.tolist(), strict=True)
+            if 0.0 <= place <= 100.0
         ],
-        note=" ".join([note, "A few values lie beyond the frame."] if cut else [note]).strip(),
+        note=f"{note} A few values lie beyond the frame.".strip() if cut else note,
     )
+
+
+def scatter(
+    title: str, places: Values, colors: Sequence[str], styles: Sequence[str], **about: Any
+) -> Chart:
+    """Dots at (n, 2) places, the first of them below the others; ``about`` the chart."""
+    x_range, y_range = (padded(column) for column in places.T)
+    across = _percent_of(places[:, 0], x_range).tolist()
+    down = (100.0 - _percent_of(places[:, 1], y_range)).tolist()
+    return Chart(
+        title=title,
+        x_ticks=axis_ticks(*x_range, 5, compact),
+        y_ticks=axis_ticks(*y_range, 5, compact, down=True),
+        dots=[
+            Dot(round(x, 2), round(y, 2), color, style)
+            for x, y, color, style in zip(across, down, colors, styles, strict=True)
+        ],
+        grid="xy",
+        **about,
+    )
+
+
+def padded(values: Values) -> tuple[float, float]:
+    """The range of some values, with a margin."""
+    low, high = float(values.min()), float(values.max())
+    pad = 0.05 * (high - low) or 0.5 * abs(high) or 0.5
+    return low - pad, high + pad
+
+
+def _percent_of(values: Values, span: tuple[float, float]) -> Values:
+    return 100.0 * (values - span[0]) / (span[1] - span[0])
 
 
 def axis_ticks(
@@ -174,9 +196,6 @@ def axis_ticks(
 def round_numbers(low: float, high: float, count: int) -> tuple[list[float], float]:
     """About ``count`` multiples of 1, 2 or 5 times a power of ten in [low, high], and their step.
 
-    Examples
-    --------
-    >>> from kernelstream.report.charts import round_numbers
     >>> round_numbers(0.0, 7300.0, 4)
     ([0.0, 2000.0, 4000.0, 6000.0], 2000.0)
     """
@@ -190,9 +209,6 @@ def round_numbers(low: float, high: float, count: int) -> tuple[list[float], flo
 def compact(value: float, step: float = 0.0) -> str:
     """A number in few characters: 1500 -> 1.5k; digits as the step between ticks needs them.
 
-    Examples
-    --------
-    >>> from kernelstream.report.charts import compact
     >>> compact(1500.0, 500.0), compact(2e6, 1e6), compact(0.25, 0.05), compact(-3e-9)
     ('1.5k', '2M', '0.25', '−3e-09')
     """
@@ -214,9 +230,6 @@ def compact(value: float, step: float = 0.0) -> str:
 def three_digits(value: float) -> str:
     """A number for a column of numbers: always three digits.
 
-    Examples
-    --------
-    >>> from kernelstream.report.charts import three_digits
     >>> three_digits(16.0), three_digits(-0.01), three_digits(123456.0)
     ('16.0', '−0.0100', '1.23e+05')
     """
@@ -226,9 +239,6 @@ def three_digits(value: float) -> str:
 def percent(value: float, step: float = 0.0) -> str:
     """A share as a percentage, digits as the step between ticks needs them.
 
-    Examples
-    --------
-    >>> from kernelstream.report.charts import percent
     >>> percent(0.9731), percent(0.95, 0.05)
     ('97.3 %', '95 %')
     """
@@ -242,9 +252,6 @@ def percent(value: float, step: float = 0.0) -> str:
 def memory(value: float, step: float = 0.0) -> str:
     """A number of bytes.
 
-    Examples
-    --------
-    >>> from kernelstream.report.charts import memory
     >>> memory(1_234_567), memory(40_000, 20_000)
     ('1.23 MB', '40 kB')
     """
@@ -259,9 +266,6 @@ def memory(value: float, step: float = 0.0) -> str:
 def duration(value: float, step: float = 0.0) -> str:
     """A time in seconds.
 
-    Examples
-    --------
-    >>> from kernelstream.report.charts import duration
     >>> duration(1.5e-5), duration(0.2, 0.1), duration(0)
     ('15 µs', '200 ms', '0')
     """

@@ -10,12 +10,12 @@ from typing import Any
 from kernelstream._version import __version__
 from kernelstream.models._words import cap_note
 from kernelstream.report import progress as told
+from kernelstream.report.charts import three_digits
 from kernelstream.report.picture import picture
 from kernelstream.report.points import influential_points
 from kernelstream.report.risk import risk_section
 from kernelstream.storage import replace_file
 
-TEMPLATE = "page.html.j2"
 LONG_FACT = 300  # characters; longer ones are folded
 
 
@@ -82,27 +82,24 @@ def write_report(
     ...         return {"samples": [250, 500], "accuracy": [0.8, 0.9]}
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "report.html")
-    ...     write_report(
-    ...         file,
-    ...         title="Five classes",
-    ...         facts={"data": "make_multidist", "method": "POLK"},
-    ...         trace=Trace(),
-    ...         model=POLKClassifier().partial_fit(X, y),
-    ...         sample=(X, y),
-    ...     )
+    ...     facts = {"data": "make_multidist", "method": "POLK"}
+    ...     model = POLKClassifier().partial_fit(X, y)
+    ...     write_report(file, title="Five classes", facts=facts, trace=Trace(), model=model)
     ...     "<h1>Five classes</h1>" in file.read_text()
     True
     """
-    template = _template(TEMPLATE)
+    template = find_template("page.html.j2")
     names = _feature_names(model, feature_names)
     record = told.Progress(trace.to_columns(), of_classes=hasattr(model, "classes_"))
     quality, cost = told.cards(record, model)
     order = model.model_order_
-    page = template.render(
-        title=title,
-        facts=[(str(name), _fact(value)) for name, value in facts.items()],
-        long_fact=LONG_FACT,
-        notes=[*map(str, notes), *_own_notes(model)],
+    cap = cap_note(model)
+    write_page(
+        path,
+        template,
+        title,
+        facts,
+        [*notes, f"{cap}."] if cap else notes,
         quality=quality,
         cost=cost,
         metric_chart=told.metric_chart(record),
@@ -117,13 +114,32 @@ def write_report(
         classifier=hasattr(model, "classes_"),
         kernel=repr(model.kernel_),
         picture=picture(model, names, target or "target", sample) if order else None,
+    )
+
+
+def write_page(
+    path: str | os.PathLike[str],
+    template: Any,
+    title: str,
+    facts: Mapping[str, Any],
+    notes: Iterable[str],
+    **parts: Any,
+) -> None:
+    """Fill in a template and write the page in one go."""
+    page = template.render(
+        title=title,
+        facts=[(str(name), _fact(value)) for name, value in facts.items()],
+        long_fact=LONG_FACT,
+        notes=list(map(str, notes)),
         version=__version__,
+        **parts,
     )
     # A name that is no valid text (from a file system, say) shall not prevent the report.
     replace_file(path, page.encode("utf-8", "replace"))
 
 
-def _template(name: str) -> Any:
+def find_template(name: str) -> Any:
+    """A page to fill in; an error where a package that it needs is missing."""
     try:
         import matplotlib  # noqa: F401  (the picture needs it: say so before any work is done)
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -139,6 +155,7 @@ def _template(name: str) -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["three_digits"] = three_digits
     return environment.get_template(name)
 
 
@@ -161,8 +178,3 @@ def _fact(value: Any) -> str | list[tuple[str, str]]:
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
     return str(value)
-
-
-def _own_notes(model: Any) -> list[str]:
-    note = cap_note(model)
-    return [f"{note}."] if note else []

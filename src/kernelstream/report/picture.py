@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,13 @@ from kernelstream.evaluation.drawing import CURVE_COLOR, INK, PALETTE, SAMPLE_CO
 from kernelstream.evaluation.plots import plot_decision_surface, plot_fit, plot_value_surface
 from kernelstream.report.charts import (
     Chart,
-    Dot,
     Key,
     Series,
     axis_ticks,
     compact,
     line_chart,
+    padded,
+    scatter,
 )
 
 MOST_SAMPLES = 800
@@ -46,11 +47,8 @@ def picture(model: Any, names: Sequence[str], target: str, sample: Any) -> Chart
     if features > 2:
         used = np.abs(model.dictionary_).max(axis=0, initial=0.0) > 0.0
         if X is not None:
-            used |= (
-                abs(X).max(axis=0).toarray().ravel() > 0.0
-                if sparse.issparse(X)
-                else (np.abs(X).max(axis=0, initial=0.0) > 0.0)
-            )
+            largest = abs(X).max(axis=0)
+            used |= np.ravel(_dense(largest)) > 0.0
         places = np.flatnonzero(used)
         if not 1 <= len(places) <= 2:
             return _plane(model, X, most)
@@ -95,14 +93,9 @@ class _Section:
 def _class_map(model: Any, X: Any, y: Any, names: Sequence[str]) -> Chart:
     colors, keys = _class_colors(model.classes_, model.predict(model.dictionary_))
     resolution = int(np.clip((MOST_SCORES / len(model.classes_)) ** 0.5, 40, 300))
-
-    def draw(ax: Any) -> None:
-        plot_decision_surface(
-            model, X, y, ax=ax, resolution=resolution, show_legend=False, colors=colors
-        )
-
+    look: dict[str, Any] = {"resolution": resolution, "show_legend": False, "colors": colors}
     return _drawn(
-        draw,
+        lambda ax: plot_decision_surface(model, X, y, ax=ax, **look),
         title="What the model decides where",
         description="The plane of the two features, coloured by the class the model decides for, "
         "with boundaries, samples and stored points.",
@@ -112,20 +105,14 @@ def _class_map(model: Any, X: Any, y: Any, names: Sequence[str]) -> Chart:
 
 
 def _value_map(model: Any, X: Any, y: Any, names: Sequence[str]) -> Chart:
-    limits: list[tuple[float, float]] = []
-
-    def draw(ax: Any) -> None:
-        plot_value_surface(model, X, y, ax=ax, show_legend=False)
-        limits.append(ax.images[0].get_clim())
-
     return _drawn(
-        draw,
+        lambda ax: plot_value_surface(model, X, y, ax=ax, show_legend=False),
         title="What the model predicts where",
         description="The plane of the two features, coloured by the value the model predicts, "
         "with samples and stored points.",
         labels=names,
         keys=[Key("stored point", "stored")],
-        scale=limits,
+        scaled=True,
     )
 
 
@@ -146,10 +133,7 @@ def _curve(model: Any, X: Any, y: Any, name: str, target: str) -> Chart:
 
 def _score_curves(model: Any, X: Any, name: str) -> Chart:
     """One feature and classes: each class's score along the feature."""
-    seen = model.dictionary_[:, 0] if X is None else X[:, 0]
-    low, high = float(seen.min()), float(seen.max())
-    pad = 0.05 * (high - low) or 0.5
-    grid = np.linspace(low - pad, high + pad, 400)
+    grid = np.linspace(*padded(model.dictionary_[:, 0] if X is None else X[:, 0]), 400)
     scores = model.decision_function(grid[:, None]).reshape(len(grid), -1)
     labels = [str(label) for label in model.classes_]
     if scores.shape[1] == 1:  # two classes: one function, positive for the second
@@ -163,15 +147,13 @@ def _score_curves(model: Any, X: Any, name: str) -> Chart:
 
 
 def _drawn(
-    draw: Any,
+    draw: Callable[[Any], Any],
     *,
-    title: str,
-    description: str,
     labels: Sequence[str],
-    keys: Sequence[Key],
     grid: str = "",
     shape: tuple[float, float] | None = None,
-    scale: list[tuple[float, float]] | None = None,
+    scaled: bool = False,
+    **about: Any,
 ) -> Chart:
     """A chart whose inside Matplotlib draws; the text around it is the page's own."""
     import matplotlib
@@ -191,19 +173,18 @@ def _drawn(
         ax.set_aspect("auto")
         ax.set_title("", loc="left")
         ax.set_axis_off()
+        scale = _color_scale(*ax.images[0].get_clim()) if scaled else None
         inside = _inline_svg(figure)
     return Chart(
-        title=title,
-        description=description,
         x_label=labels[0],
         y_label=labels[1],
         x_ticks=axis_ticks(*x_range, 5, compact),
         y_ticks=axis_ticks(*y_range, 5, compact, down=True),
-        keys=keys,
         inside=inside,
         grid=grid,
-        scale=None if scale is None else _color_scale(*scale[0]),
+        scale=scale,
         shape=f"{shape[0]:.3f} / {shape[1]:.3f}",
+        **about,
     )
 
 
@@ -250,35 +231,22 @@ def _plane(model: Any, X: Any, most: int) -> Chart:
         low, high = float(said.min()), float(said.max())
         colors, keys = _value_colors(said, low, high), []
         scale = _color_scale(low, high)
-    x_range, y_range = (_padded(coordinates[:, axis]) for axis in (0, 1))
-    across = 100.0 * (coordinates[:, 0] - x_range[0]) / (x_range[1] - x_range[0])
-    down = 100.0 - 100.0 * (coordinates[:, 1] - y_range[0]) / (y_range[1] - y_range[0])
     looks = "stored crowd" if stored > CROWD else "stored"
     order = [*range(stored, len(coordinates)), *range(stored)]  # stored points on top
-    dots = [
-        Dot(
-            round(float(across[number]), 2),
-            round(float(down[number]), 2),
-            colors[number],
-            looks if number < stored else "sample",
-        )
-        for number in order
-    ]
     keys = [*keys, Key("stored point", "stored-open")]
     if X is not None:
         keys.append(Key("sample", "sample"))
-    return Chart(
-        title="Stored points in the plane where they spread most",
+    return scatter(
+        "Stored points in the plane where they spread most",
+        coordinates[order],
+        [colors[number] for number in order],
+        [looks if number < stored else "sample" for number in order],
         description=f"{stored} stored points and {len(coordinates) - stored} samples along their "
         "first two principal components, coloured by what the model predicts.",
-        x_label=_component("first", shares[0]),
-        y_label=_component("second", shares[1]),
-        x_ticks=axis_ticks(*x_range, 5, compact),
-        y_ticks=axis_ticks(*y_range, 5, compact, down=True),
-        dots=dots,
+        x_label=f"first component, {100.0 * shares[0]:.0f} % of the variance",
+        y_label=f"second component, {100.0 * shares[1]:.0f} % of the variance",
         keys=keys,
         scale=scale,
-        grid="xy",
     )
 
 
@@ -295,10 +263,6 @@ def _principal_plane(rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], li
         coordinates[:, :components] = pca.fit_transform(used / unit) * unit
         shares[:components] = np.nan_to_num(pca.explained_variance_ratio_).tolist()
     return coordinates, shares
-
-
-def _component(which: str, share: float) -> str:
-    return f"{which} component, {100.0 * share:.0f} % of the variance"
 
 
 # ---- samples and colours --------------------------------------------------------------
@@ -327,12 +291,6 @@ def _some_rows(rows: Any, most: int) -> Any:
 
 def _dense(X: Any) -> Any:
     return X.toarray() if sparse.issparse(X) else X
-
-
-def _padded(values: NDArray[np.float64]) -> tuple[float, float]:
-    low, high = float(values.min()), float(values.max())
-    pad = 0.05 * (high - low) or 0.5 * abs(high) or 0.5
-    return low - pad, high + pad
 
 
 def _class_colors(classes: NDArray[Any], said: NDArray[Any]) -> tuple[list[str], list[Key]]:

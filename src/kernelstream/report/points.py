@@ -1,4 +1,4 @@
-"""The stored points that count most, in words."""
+"""The stored points that count most."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.report.charts import three_digits
-
-MOST_POINTS = 15
 MOST_ENTRIES = 5
 
 
@@ -18,58 +15,45 @@ MOST_ENTRIES = 5
 class Point:
     """A stored point: what it votes for, how strongly, and its largest entries."""
 
-    vote: str
-    weight: str
-    share: float  # of the sum of all weights' sizes, in percent
-    entries: list[tuple[str, str]]
+    vote: Any  # a label, "higher" or "lower": where the kernel is positive
+    weight: float  # for that
+    size: float  # the norm of its weights, with one output their absolute value
+    share: float  # of the sum of all sizes, in percent
+    entries: list[tuple[str, float]]
     more: int  # entries that are not zero and not shown
 
 
-def influential_points(model: Any, names: Sequence[str]) -> list[Point]:
-    """The stored points with the largest weights, at most 15, largest first.
+def influential_points(model: Any, names: Sequence[str], most: int = 15) -> list[Point]:
+    """The stored points with the largest weights, largest first.
 
-    The size of a point's weight is its absolute value, or with several outputs the norm of its
-    weights.
-
-    Examples
-    --------
     >>> from kernelstream import POLKRegressor
-    >>> from kernelstream.report.points import influential_points
     >>> model = POLKRegressor().partial_fit([[0.0, 3.0]], [1.0])
     >>> influential_points(model, ["height", "width"])[0].entries
-    [('width', '3.00')]
+    [('width', 3.0)]
     """
-    weights = np.asarray(model.dual_coef_)
+    weights = np.asarray(model.dual_coef_)  # (outputs, M)
     sizes = np.linalg.norm(weights, axis=0)
-    total = sizes.sum() or 1.0
-    points = model.dictionary_
-    chosen = np.argsort(-sizes, kind="stable")[:MOST_POINTS]
-    return [
-        Point(
-            *_vote(model, weights[:, number]),
-            100.0 * float(sizes[number] / total),
-            *_largest_entries(points[number], names),
-        )
-        for number in chosen.tolist()
-    ]
+    total = float(sizes.sum()) or 1.0
+    points = []
+    for number in np.argsort(-sizes, kind="stable")[:most].tolist():
+        size, point = float(sizes[number]), model.dictionary_[number]
+        used = int(np.count_nonzero(point))
+        largest = np.argsort(-np.abs(point), kind="stable")[: min(MOST_ENTRIES, used)].tolist()
+        entries = [(str(names[place]), float(point[place])) for place in largest]
+        vote, weight = _vote(model, weights[:, number])
+        points.append(Point(vote, weight, size, 100.0 * size / total, entries, used - len(entries)))
+    return points
 
 
-def _vote(model: Any, weights: Any) -> tuple[str, str]:
+def _vote(model: Any, weights: Any) -> tuple[Any, float]:
     """What a point speaks for where the kernel is positive, and with which weight."""
+    first = float(weights[0])
     if not hasattr(model, "classes_"):
-        return ("higher" if weights[0] > 0.0 else "lower"), three_digits(float(weights[0]))
-    labels = model.classes_
+        return ("higher" if first > 0.0 else "lower"), first
+    labels = model.classes_.tolist()
     if len(labels) == 1:
-        return str(labels[0]), three_digits(float(weights[0]))
+        return labels[0], first
     if len(weights) == 1:
-        return str(labels[int(weights[0] > 0.0)]), three_digits(abs(float(weights[0])))
+        return labels[int(first > 0.0)], abs(first)
     strongest = int(np.argmax(weights))
-    return str(labels[strongest]), three_digits(float(weights[strongest]))
-
-
-def _largest_entries(point: Any, names: Sequence[str]) -> tuple[list[tuple[str, str]], int]:
-    sizes = np.abs(point)
-    used = int(np.count_nonzero(sizes))
-    largest = np.argsort(-sizes, kind="stable")[: min(MOST_ENTRIES, used)]
-    entries = [(names[number], three_digits(float(point[number]))) for number in largest.tolist()]
-    return entries, used - len(entries)
+    return labels[strongest], float(weights[strongest])

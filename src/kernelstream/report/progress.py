@@ -11,34 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream.models._files import stored_bytes
-from kernelstream.report.charts import (
-    MINUS,
-    MISSING,
-    Chart,
-    Series,
-    Values,
-    compact,
-    duration,
-    line_chart,
-    memory,
-    percent,
-)
+from kernelstream.report import charts
+from kernelstream.report.charts import MINUS, MISSING, Chart, Series, Values, compact, line_chart
 
 # Columns of a trace that are not metrics; the others are, the first of them in the headline.
 BOOKKEEPING = ("samples", "seconds", "model_order", "bytes", "error_spent", "residual")
 BASELINES = ("no_change", "majority")
 BETTER_HIGH = {"accuracy", "kappa", "f1", "auc", "balanced_accuracy", "r2"}
 BETTER_LOW = {"error", "log_loss", "mae", "mse", "rmse"}
+STYLES = ("dashed", "dotted")  # of the baselines
 SHARES = {"accuracy", "balanced_accuracy", "error"}
-NAMES = {
-    "auc": "AUC",
-    "f1": "F1",
-    "log_loss": "log loss",
-    "mae": "MAE",
-    "mse": "MSE",
-    "r2": "R²",
-    "rmse": "RMSE",
-}
+NAMES = {"auc": "AUC", "f1": "F1", "mae": "MAE", "mse": "MSE", "r2": "R²", "rmse": "RMSE"}
 
 
 @dataclass(frozen=True)
@@ -58,17 +41,12 @@ class Progress:
     def __init__(self, columns: Mapping[str, Any], *, of_classes: bool) -> None:
         self.columns = {str(name): _numbers(values) for name, values in columns.items()}
         self.length = min((len(values) for values in self.columns.values()), default=0)
-        self.metrics = [
-            name
-            for name in self.columns
-            if name not in BOOKKEEPING
-            and name not in BASELINES
-            and not name.endswith(("_window", "_fading"))
-        ]
+        known = {*BOOKKEEPING, *BASELINES}
+        ends = ("_window", "_fading")
+        self.metrics = [n for n in self.columns if n not in known and not n.endswith(ends)]
         self.headline = self.metrics[0] if self.metrics else None
-        self.baselines = dict(
-            zip(BASELINES, ("no change", "majority" if of_classes else "the mean"), strict=True)
-        )
+        constant = "majority" if of_classes else "the mean"
+        self.baselines = dict(zip(BASELINES, ("no change", constant), strict=True))
 
     def __getitem__(self, name: str) -> Values:
         values = self.columns.get(name)
@@ -82,9 +60,6 @@ class Progress:
 def metric_name(name: str) -> str:
     """A metric's name for a sentence.
 
-    Examples
-    --------
-    >>> from kernelstream.report.progress import metric_name
     >>> metric_name("balanced_accuracy"), metric_name("rmse")
     ('balanced accuracy', 'RMSE')
     """
@@ -93,7 +68,7 @@ def metric_name(name: str) -> str:
 
 def metric_text(name: str | None, value: float) -> str:
     """A metric's value: shares in percent, others with three digits."""
-    return percent(value) if name in SHARES else compact(value)
+    return charts.percent(value) if name in SHARES else compact(value)
 
 
 def cards(progress: Progress, model: Any) -> tuple[list[Card], list[Card]]:
@@ -114,22 +89,16 @@ def cards(progress: Progress, model: Any) -> tuple[list[Card], list[Card]]:
     speed = progress.last("samples") / seconds if seconds > 0.0 else math.nan
     most = getattr(model, "max_points", None)
     per_thousand = 1000.0 * model.error_spent_ / seen if seen else math.nan
+    whole_time = f"in {charts.duration(seconds)}" if seconds > 0.0 else ""
+    each_time = f"{charts.duration(1.0 / speed)} per sample" if speed > 0.0 else ""
+    room = f"of at most {_grouped(most)}" if isinstance(most, int) else ""
+    rate = f"{compact(per_thousand)} per 1000 samples"
     cost = [
-        Card("Samples", _grouped(seen), f"in {duration(seconds)}" if seconds > 0.0 else ""),
-        Card(
-            "Stored points",
-            _grouped(model.model_order_),
-            f"of at most {_grouped(most)}" if isinstance(most, int) else "",
-        ),
-        Card("Size", memory(stored_bytes(model)), "as in its file"),
-        Card(
-            "Samples per second",
-            compact(speed),
-            f"{duration(1.0 / speed)} per sample" if speed > 0.0 else "",
-        ),
-        Card(
-            "Error spent", compact(model.error_spent_), f"{compact(per_thousand)} per 1000 samples"
-        ),
+        Card("Samples", _grouped(seen), whole_time),
+        Card("Stored points", _grouped(model.model_order_), room),
+        Card("Size", charts.memory(stored_bytes(model)), "as in its file"),
+        Card("Samples per second", compact(speed), each_time),
+        Card("Error spent", compact(model.error_spent_), rate),
     ]
     return quality, cost
 
@@ -149,7 +118,7 @@ def _lift(progress: Progress, metric: str, baseline: str) -> Card:
     if metric in SHARES:
         return Card(label, _signed(100.0 * gain, _tenths), remark, "points", tone)
     if metric in BETTER_LOW and other > 0.0:  # how much of the baseline's loss is gone
-        return Card(label, _signed(gain / other, percent), remark, tone=tone)
+        return Card(label, _signed(gain / other, charts.percent), remark, tone=tone)
     return Card(label, _signed(gain, compact), remark, tone=tone)
 
 
@@ -174,21 +143,14 @@ def metric_chart(progress: Progress) -> Chart:
     name = metric_name(metric)
     series = [
         Series(f"baseline: {text}", style, _first_finite(progress, f"{column}_window", column))
-        for (column, text), style in zip(
-            progress.baselines.items(), ("dashed", "dotted"), strict=True
-        )
+        for (column, text), style in zip(progress.baselines.items(), STYLES, strict=True)
     ]
     series += [
         Series(f"{name}, cumulative", "thin", progress[metric]),
         Series(f"{name}, windowed", "thick", progress[f"{metric}_window"]),
     ]
-    return line_chart(
-        _capital(name),
-        progress["samples"],
-        series,
-        y_format=percent if metric in SHARES else compact,
-        from_zero="x",
-    )
+    look = charts.percent if metric in SHARES else compact
+    return line_chart(_capital(name), progress["samples"], series, y_format=look, from_zero="x")
 
 
 def cost_charts(progress: Progress) -> list[Chart]:
@@ -196,45 +158,50 @@ def cost_charts(progress: Progress) -> list[Chart]:
     samples = progress["samples"]
     order = Series("stored points", "thick", progress["model_order"])
     bytes_ = Series("bytes", "thick", progress["bytes"])
-    ends, per_sample = _rates(progress, "seconds")
-    note = ""
-    if len(ends) > 3:  # compiling and warming up would dwarf the rest
-        ends, per_sample = ends[1:], per_sample[1:]
-        note = "Without the first record, which includes the start."
-    time = Series("time per sample", "thick", per_sample)
+    first, note = 0, ""
+    if progress.length > 3:  # compiling and warming up would dwarf the rest
+        first, note = 1, "Without the first record, which includes the start."
     return [
         line_chart("Stored points", samples, [order], from_zero="xy"),
         line_chart(
             "Memory",
             samples,
             [bytes_],
-            y_format=memory,
+            y_format=charts.memory,
             from_zero="xy",
             note="With room for more points, which a file does without.",
         ),
-        line_chart("Time per sample", ends, [time], y_format=duration, from_zero="xy", note=note),
+        time_chart(progress, note, first),
     ]
+
+
+def time_chart(progress: Progress, note: str, first: int = 0) -> Chart:
+    """The time that a sample took, from one of the records on."""
+    each = [Series("time per sample", "thick", _rates(progress, "seconds")[first:])]
+    samples = progress["samples"][first:]
+    title, look = "Time per sample", charts.duration
+    return line_chart(title, samples, each, y_format=look, from_zero="xy", note=note)
 
 
 def budget_charts(progress: Progress) -> list[Chart]:
     """The error made by compression, in all and as a rate."""
     total = Series("error spent", "thick", progress["error_spent"])
-    ends, rates = _rates(progress, "error_spent")
-    rate = Series("error per 1000 samples", "thick", 1000.0 * rates)
+    rates = 1000.0 * _rates(progress, "error_spent")
+    rate = Series("error per 1000 samples", "thick", rates)
+    samples = progress["samples"]
     return [
-        line_chart("Error spent, in all", progress["samples"], [total], from_zero="xy"),
-        line_chart("Error spent per 1000 samples", ends, [rate], from_zero="xy"),
+        line_chart("Error spent, in all", samples, [total], from_zero="xy"),
+        line_chart("Error spent per 1000 samples", samples, [rate], from_zero="xy"),
     ]
 
 
-def _rates(progress: Progress, name: str) -> tuple[Values, Values]:
+def _rates(progress: Progress, name: str) -> Values:
     """Growth of a column per sample between records, at the later record's place."""
     samples, values = progress["samples"], progress[name]
     with np.errstate(invalid="ignore", divide="ignore"):
         steps, growth = np.diff(samples, prepend=0.0), np.diff(values, prepend=0.0)
         # A clock set anew by a resumed run goes backwards: no rate there.
-        rates = np.where((steps > 0.0) & (growth >= 0.0), growth / steps, np.nan)
-    return samples, rates
+        return np.where((steps > 0.0) & (growth >= 0.0), growth / steps, np.nan)
 
 
 def _numbers(values: Any) -> NDArray[np.float64]:

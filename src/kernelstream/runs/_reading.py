@@ -48,16 +48,7 @@ class _StopWaitingError(Exception):
 
 
 class StreamRun:
-    """Batches of a source, one after the other, until they are over or the run is stopped.
-
-    Attributes
-    ----------
-    source : Source
-    stopping : bool
-        Whether :meth:`stop` was called: the run ends after this batch.
-    stopped_by : str or None
-        Why it ended early, once it did.
-    """
+    """Batches of a source, one after the other, until they are over or the run is stopped."""
 
     source: Source
     #: What the error of a bad row suggests, where it is not the source's own words.
@@ -71,8 +62,8 @@ class StreamRun:
         plain = isinstance(given, str | os.PathLike)
         #: The source as messages name it.
         self.name = os.fspath(given) if plain else type(given).__name__
-        self.stopping = False
-        self.stopped_by: str | None = None
+        self.stopping = False  # stop() was called: the run ends after this batch
+        self.stopped_by: str | None = None  # why it ended early, once it did
         self._given = given
         self._reading = {"target": target, **READING, **reading}
         self._reading["schema"] = dict(self._reading["schema"] or {})
@@ -121,6 +112,15 @@ class StreamRun:
             )
         self._noted += _mostly_numbers(batch, self.source.schema, self._spelling)
         return batch
+
+    def _prepared(
+        self, first: Batch, ignore: list[str], settings: Mapping[str, Any]
+    ) -> Preparation:
+        """What makes features of rows, begun with the first batch."""
+        chosen = {name: settings[name] for name in ("warm_up", "buckets", "standardise")}
+        width = self.source.matrix_width
+        preparation = Preparation(self.source.schema, ignore=ignore, matrix_width=width, **chosen)
+        return preparation.start(first)
 
     # ---- batches ----------------------------------------------------------------------
 

@@ -16,7 +16,6 @@ from sklearn.base import clone
 from kernelstream.evaluation import FitTrace
 from kernelstream.feature_stream import StreamFeatures
 from kernelstream.features import OnlineKernelFeatures
-from kernelstream.preparation import Preparation
 from kernelstream.runs._page import closing_facts, data_name
 from kernelstream.runs._reading import RunError, Spelling, StreamRun, in_python, join
 from kernelstream.streams.batch import Batch, plain
@@ -96,6 +95,7 @@ class FeatureRun(StreamRun):
         **reading: Any,
     ) -> None:
         super().__init__(source, target, reading, spelling)
+        settings = {"warm_up": warm_up, "buckets": buckets, "standardise": standardise}
         self.learning = features is None
         self.trace = FitTrace()
         self.sample: NDArray[np.float64] | None = None
@@ -110,27 +110,15 @@ class FeatureRun(StreamRun):
                 self.kept = [name for name in self.kept if name in first.columns]
                 self.stream = features
             else:
-                preparation = self._preparation(first, warm_up, buckets, standardise)
+                try:
+                    preparation = self._prepared(first, self.kept, settings)
+                except ValueError as error:
+                    cure = f"name another {spelling('target')} or fewer {spelling('drop')}"
+                    raise RunError(f"{self.name}: {error}", cure) from None
                 gamma = preparation.suggested_gamma
                 self.stream = StreamFeatures(make(parameters or {}, gamma=gamma), preparation)
         self._block = max(BLOCK_ROWS, self.stream.extractor.n_components)
         self._started = time.perf_counter()
-
-    def _preparation(
-        self, first: Batch, warm_up: int, buckets: int, standardise: bool
-    ) -> Preparation:
-        try:
-            return Preparation(
-                self.source.schema,
-                ignore=self.kept,
-                matrix_width=self.source.matrix_width,
-                warm_up=warm_up,
-                buckets=buckets,
-                standardise=standardise,
-            ).start(first)
-        except ValueError as error:
-            cure = f"name another {self._spelling('target')} or fewer {self._spelling('drop')}"
-            raise RunError(f"{self.name}: {error}", cure) from None
 
     def compile(self) -> Self:
         """Load or make the machine code now, so that the times measured are the stream's."""

@@ -17,15 +17,9 @@ from kernelstream.errors import DivergenceError
 from kernelstream.evaluation import Prequential, Trace
 from kernelstream.models._words import cap_note
 from kernelstream.pipeline import StreamModel, guess_task
-from kernelstream.preparation import Preparation
+from kernelstream.runs import _methods as methods
 from kernelstream.runs._checkpoints import Checkpoint, Scored
-from kernelstream.runs._methods import (
-    as_stored,
-    estimator_class,
-    make_estimator,
-    method_of,
-    without_risk,
-)
+from kernelstream.runs._methods import as_stored, estimator_class, make_estimator
 from kernelstream.runs._notes import row_notes
 from kernelstream.runs._page import write_page
 from kernelstream.runs._reading import RunError, Spelling, StreamRun, in_python, join, text_of
@@ -147,7 +141,7 @@ class Run(StreamRun):
     ) -> None:
         super().__init__(source, target, reading, spelling)
         #: The method, where it is known: what to try first, and what to compare with.
-        self.method = method_of(model)
+        self.method = methods.method_of(model)
         if isinstance(model, str):
             name, given = model, dict(parameters or {})
             stored = as_stored(given)
@@ -202,7 +196,7 @@ class Run(StreamRun):
             batch = self._look()
             if like is None:
                 task = self._task(batch, model)
-                preparation = self._preparation(batch)
+                preparation = self._prepared(batch, [settings["target"]], settings)
             else:
                 task, preparation = like.task, like.preparation
                 self._check_like(like)
@@ -214,24 +208,19 @@ class Run(StreamRun):
                 estimator = make(model, task, parameters, gamma=gamma)
 
             def scored(estimator: Any) -> Scored:
-                taught = (
-                    StreamModel(estimator, preparation, settings["target"], task)
-                    if like is None
-                    else like.anew(estimator)
-                )
-                score = Prequential(
-                    taught.estimator,
-                    settings["metrics"],
-                    **{name: settings[name] for name in ("every", "window", "lag")},
-                    losses=bool(settings["against_neutral"]),
-                )
-                return Scored(taught, score)
+                if like is not None:
+                    taught = like.anew(estimator)
+                else:
+                    taught = StreamModel(estimator, preparation, settings["target"], task)
+                measured = {name: settings[name] for name in ("metrics", "every", "window", "lag")}
+                losses = bool(settings["against_neutral"])
+                return Scored(taught, Prequential(taught.estimator, **measured, losses=losses))
 
             self.model, self.score = scored(estimator)
             #: The same model without risk, where a report compares the two.
             self.neutral: Scored | None = None
             if settings["against_neutral"] and self.method is not None:
-                self.neutral = scored(without_risk(self.method, estimator))
+                self.neutral = scored(methods.without_risk(self.method, estimator))
 
     def _task(self, batch: Batch, model: Any) -> str:
         if self.settings["task"] is not None:
@@ -244,15 +233,6 @@ class Run(StreamRun):
         except ValueError as error:
             cure = f"use {spelling('task')} or another {spelling('target')}"
             raise RunError(f"{self.name}: {error}", cure) from None
-
-    def _preparation(self, batch: Batch) -> Preparation:
-        names = ("warm_up", "buckets", "standardise")
-        return Preparation(
-            self.source.schema,
-            ignore=[self.settings["target"]],
-            matrix_width=self.source.matrix_width,
-            **{name: self.settings[name] for name in names},
-        ).start(batch)
 
     def _check_like(self, like: StreamModel) -> None:
         given, spelling = self.settings, self._spelling
@@ -392,25 +372,20 @@ class Run(StreamRun):
         """What the run has come to so far."""
         trace = self.score.trace
         numbers = trace.summary() if len(trace) else {}
-        names = [name + end for name in trace.metrics for end in ("", "_window")]
-        rules = [name + end for name in ("no_change", "majority") for end in ("", "_window")]
+        metrics, baselines = (
+            {n + end: numbers[n + end] for n in names for end in ("", "_window") if n in numbers}
+            for names in (trace.metrics, ("no_change", "majority"))
+        )
         return Result(
-            model=self.model,
-            samples=self.samples,
-            metrics={name: numbers[name] for name in names if name in numbers},
-            baselines={name: numbers[name] for name in rules if name in numbers},
-            trace=trace,
-            notes=self.notes,
-            stopped_by=self.stopped_by,
+            self.model, self.samples, metrics, baselines, trace, self.notes, self.stopped_by
         )
 
     @property
     def notes(self) -> list[str]:
         """What the user should know about rows, columns and the quality of the model."""
         notes = self._row_notes()
-        if hasattr(self.model.model, "_state") and (
-            note := cap_note(self.model.model, self._spelling)
-        ):
+        model = self.model.model
+        if hasattr(model, "_state") and (note := cap_note(model, self._spelling)):
             notes.append(note)
         return notes
 
@@ -422,11 +397,7 @@ class Run(StreamRun):
     ) -> bool:
         """Write a page about the run; False, and a note, where there is nothing to show yet.
 
-        Parameters
-        ----------
-        path : path
-        facts : dict, optional
-            What the page says first.
+        ``facts`` are what the page says first.
         """
         if not (len(self.score.trace) and hasattr(self.model.model, "_state")):
             self._noted.append("stopped too early for a report: there is nothing to show yet")

@@ -34,13 +34,7 @@ def kind_of(arrow_type: Any) -> str | None:
 
 
 def block_column(values: Any, kind: str) -> BlockColumn:
-    """A (chunked) Arrow array as numbers, dates or plain strings.
-
-    Raises
-    ------
-    pyarrow.ArrowInvalid
-        A value does not convert.
-    """
+    """A (chunked) Arrow array as numbers, dates or plain strings; ArrowInvalid if one is not."""
     arrow = require("pyarrow", "Reading columns")
     if arrow.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
@@ -67,45 +61,26 @@ def slice_column(column: BlockColumn, start: int, stop: int) -> Column:
 
 
 def convert_strings(values: Any, kind: str) -> tuple[BlockColumn, list[int]]:
-    """Convert raw strings one by one where need be.
-
-    Parameters
-    ----------
-    values : pyarrow binary array
-    kind : {"number", "text", "date"}
-
-    Returns
-    -------
-    column : what converts; the rest is missing
-    failed : rows that do not convert
-    """
+    """Binary values converted one by one where need be, and the rows that do not: missing."""
     arrow = require("pyarrow", "Reading columns")
     encoded = values.dictionary_encode()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    n_distinct = len(encoded.dictionary)
-    strings = np.full(n_distinct + 1, None, object)  # the last: missing
-    bad = _convert_each(
-        encoded.dictionary,
-        [lambda piece: np.array(piece.cast(arrow.string()).to_pylist(), object)],
-        strings,
-    )
+    strings, bad = _convert_each(encoded.dictionary, [_cast_text], None)
     if kind == "text":
         column = arrow.array(strings[codes].tolist(), arrow.string())
     else:
-        bad_text = bad
         trimmed = arrow.array([text and text.strip(" \t") for text in strings[:-1]], arrow.string())
-        casts, missing = _CASTS[kind]
-        distinct = np.full(n_distinct + 1, missing)
-        bad = _convert_each(trimmed, casts, distinct) | bad_text
-        column = distinct[codes]
-    return column, np.flatnonzero(np.append(bad, False)[codes]).tolist()
+        distinct, failed = _convert_each(trimmed, *_CASTS[kind])
+        column, bad = distinct[codes], bad | failed
+    return column, np.flatnonzero(bad[codes]).tolist()
 
 
 def _convert_each(
-    values: Any, casts: list[Callable[[Any], NDArray[Any]]], out: NDArray[Any]
-) -> NDArray[np.bool_]:
-    """Write what one of the casts can convert; tell what none can."""
-    failed = np.zeros(len(values), bool)
+    values: Any, casts: list[Callable[[Any], NDArray[Any]]], missing: Any
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """What one of the casts can convert, and what none can; both end with a missing value."""
+    out = np.full(len(values) + 1, missing, object if missing is None else None)
+    failed = np.zeros(len(values) + 1, bool)
 
     def convert(start: int, stop: int) -> None:
         if start == stop:
@@ -124,7 +99,11 @@ def _convert_each(
         convert(middle, stop)
 
     convert(0, len(values))
-    return failed
+    return out, failed
+
+
+def _cast_text(values: Any) -> NDArray[Any]:
+    return np.array(values.cast("string").to_pylist(), object)
 
 
 def _truth(values: Any) -> NDArray[np.float64]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+
+from kernelstream.streams.bad_rows import BadRows
+from kernelstream.streams.formats import Reading
 
 
 @dataclass(frozen=True)
@@ -68,23 +71,45 @@ def plain(column: Column) -> NDArray[Any]:
     return column
 
 
-class Source(Protocol):
+class Source(ABC):
     """An iterator of batches that can go on from a position.
 
-    Column types are those of the first batch, and stay.
+    Column types are those of the first batch, and stay. A subclass sets `schema` and, where rows
+    can be bad, `bad`.
     """
 
+    matrix_width: int | None = None  # features without names
     schema: dict[str, str]  # column -> "number" | "text" | "date"
-    matrix_width: int | None  # features without names
-    bad: Any  # the rows refused so far
+
+    def __init__(self, name: str, format: str, reading: Reading) -> None:
+        reading.check_position(format)
+        self.name = name  # for messages
+        self.format = format
+        self.bad = BadRows(name)  # the rows refused so far
+        self._batch_rows = reading.batch_rows
 
     @property
+    @abstractmethod
     def position(self) -> dict[str, Any]:
         """After the batches handed out so far, as JSON can hold it."""
 
-    def __iter__(self) -> Iterator[Batch]: ...
+    def __iter__(self) -> Self:
+        return self
 
+    @abstractmethod
     def __next__(self) -> Batch: ...
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027  (most have nothing open)
         """Give back the file."""
+
+
+class RowSource(Source):
+    """A source whose position is the number of the next row."""
+
+    def __init__(self, name: str, format: str, reading: Reading) -> None:
+        super().__init__(name, format, reading)
+        self._row: int = reading.position["row"] if reading.position else 0
+
+    @property
+    def position(self) -> dict[str, Any]:
+        return {"format": self.format, "row": self._row}

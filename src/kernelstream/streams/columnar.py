@@ -2,68 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from kernelstream.streams.arrow_columns import block_column, kind_of, slice_column
-from kernelstream.streams.bad_rows import BadRows
-from kernelstream.streams.batch import Batch
-from kernelstream.streams.columns import check_schema, choose_columns
+from kernelstream.streams.batch import Batch, RowSource
 from kernelstream.streams.errors import StreamError, require
+from kernelstream.streams.formats import Format, Reading, register
 from kernelstream.streams.raw_bytes import open_file
 
 #: Tables of any size, in order, from a row on; only the columns named.
 Tables = Callable[[int, list[str]], Iterator[Any]]
 
 
-class TableSource:
-    """Batches of exactly `batch_rows` rows, cut from Arrow tables; see `open_stream`.
-
-    Parameters
-    ----------
-    name : str
-        For messages.
-    names : list of str
-        All columns there are.
-    tables : callable
-        `tables(row, names)` iterates over Arrow tables that begin with that row.
-    """
-
-    matrix_width: int | None = None
+class TableSource(RowSource):
+    """Batches of exactly `batch_rows` rows, cut from Arrow tables; see `open_stream`."""
 
     def __init__(
         self,
         name: str,
         format: str,
-        names: list[str],
+        reading: Reading,
+        names: list[str],  # all columns there are
         tables: Tables,
-        *,
-        target: str | None,
-        columns: list[str] | None,
-        drop: Sequence[str],
-        schema: dict[str, str] | None,
-        batch_rows: int,
-        position: dict[str, Any] | None,
         close: Callable[[], None] = lambda: None,
     ) -> None:
-        given = check_schema(schema)
-        self.name = name
-        self.format = format
-        self.bad = BadRows(name)
-        self._batch_rows = batch_rows
-        self._row = position["row"] if position else 0
+        super().__init__(name, format, reading)
+        self._arrow = require("pyarrow", "Reading columns")
         self._close = close
-        selected = choose_columns(name, names, target, columns, drop)
+        selected = reading.choose_columns(name, names)
         self._tables = tables(self._row, selected)
         self._waiting = self._next_table()
-        if self._waiting is None and position is None:
+        if self._waiting is None and reading.position is None:
             raise StreamError(f"{name} has no rows: there is nothing to read.")
         if self._waiting is not None:
             self._waiting = self._fill(self._waiting)
         self.schema = {
-            column: given.get(column) or self._kind(column, position) for column in selected
+            column: reading.schema.get(column) or self._kind(column, reading.position)
+            for column in selected
         }
 
     def _kind(self, column: str, position: dict[str, Any] | None) -> str:
@@ -77,14 +55,6 @@ class TableSource:
                 "dates. Leave it out with --drop (columns=), or convert it."
             )
         return kind
-
-    @property
-    def position(self) -> dict[str, Any]:
-        """After the batches handed out so far, as JSON can hold it."""
-        return {"format": self.format, "row": self._row}
-
-    def __iter__(self) -> TableSource:
-        return self
 
     def __next__(self) -> Batch:
         if self._waiting is None:
@@ -102,7 +72,7 @@ class TableSource:
         return Batch(columns, None, np.arange(self._row - n_rows, self._row))
 
     def _convert(self, values: Any, name: str, kind: str) -> Any:
-        arrow = require("pyarrow", "Reading columns")
+        arrow = self._arrow
         try:
             return block_column(values, kind)
         except (arrow.ArrowInvalid, arrow.ArrowNotImplementedError, arrow.ArrowTypeError) as error:
@@ -113,14 +83,13 @@ class TableSource:
 
     def _next_table(self) -> Any:
         """The next table that has rows, or None."""
-        arrow = require("pyarrow", "Reading columns")
         try:
             table = next((table for table in self._tables if len(table)), None)
             if table is not None:
                 # Arrow believes what a file says of its bytes, and crashes where that is wrong.
                 table.validate(full=True)
             return table
-        except (arrow.ArrowException, OSError) as error:
+        except (self._arrow.ArrowException, OSError) as error:
             if isinstance(error, MemoryError):
                 raise
             problem, cure = "is damaged", "Fetch or write the file again"
@@ -132,20 +101,19 @@ class TableSource:
 
     def _fill(self, table: Any) -> Any:
         """Add tables until a batch is there, or no more come."""
-        arrow = require("pyarrow", "Reading columns")
         parts = [table]
         n_rows = len(table)
         while n_rows < self._batch_rows and (part := self._next_table()) is not None:
             parts.append(part)
             n_rows += len(part)
-        return table if len(parts) == 1 else arrow.concat_tables(parts)
+        return table if len(parts) == 1 else self._arrow.concat_tables(parts)
 
     def close(self) -> None:
         """Give back the file."""
         self._close()
 
 
-def open_parquet(path: str, **options: Any) -> TableSource:
+def open_parquet(path: str, format: str, reading: Reading) -> TableSource:
     """Row groups piece by piece; those before the position are not read."""
     arrow = require("pyarrow", "Reading Parquet")
     parquet = require("pyarrow.parquet", "Reading Parquet")
@@ -155,7 +123,6 @@ def open_parquet(path: str, **options: Any) -> TableSource:
         file = parquet.ParquetFile(path, buffer_size=1 << 20)
     except (arrow.ArrowInvalid, OSError) as error:
         raise _unreadable(path, "Parquet", error) from None
-    names = _unique(path, file.schema_arrow.names)
 
     def tables(row: int, selected: list[str]) -> Iterator[Any]:
         groups = file.metadata.num_row_groups
@@ -164,15 +131,15 @@ def open_parquet(path: str, **options: Any) -> TableSource:
         first = max(0, int(np.searchsorted(starts, row, side="right")) - 1)
         wanted = list(range(first, groups))
         batches = file.iter_batches(
-            options["batch_rows"], row_groups=wanted, columns=selected, use_threads=True
+            reading.batch_rows, row_groups=wanted, columns=selected, use_threads=True
         )
         skip = row - int(starts[first])
         return _skip_rows((arrow.Table.from_batches([batch]) for batch in batches), skip)
 
-    return TableSource(path, "parquet", names, tables, close=file.close, **options)
+    return TableSource(path, format, reading, file.schema_arrow.names, tables, file.close)
 
 
-def open_ipc(path: str, format: str, **options: Any) -> TableSource:
+def open_ipc(path: str, format: str, reading: Reading) -> TableSource:
     """Record batches one by one, of the file format or the stream format."""
     arrow = require("pyarrow", "Reading Arrow files")
     open_file(path).close()
@@ -188,16 +155,15 @@ def open_ipc(path: str, format: str, **options: Any) -> TableSource:
             batches = iter(reader)
     except (arrow.ArrowInvalid, OSError) as error:
         raise _unreadable(path, "Arrow IPC", error) from None
-    names = _unique(path, reader.schema.names)
 
     def tables(row: int, selected: list[str]) -> Iterator[Any]:
         whole = (arrow.Table.from_batches([batch]).select(selected) for batch in batches)
         return _skip_rows(whole, row)
 
-    return TableSource(path, format, names, tables, close=file.close, **options)
+    return TableSource(path, format, reading, reader.schema.names, tables, file.close)
 
 
-def open_frame(frame: Any, **options: Any) -> TableSource:
+def open_frame(frame: Any, reading: Reading) -> TableSource:
     """A data frame of any library that narwhals knows."""
     narwhals = require("narwhals", "Reading data frames")
     require("pyarrow", "Reading data frames")
@@ -208,16 +174,16 @@ def open_frame(frame: Any, **options: Any) -> TableSource:
             "A stream is opened from a path, '-', arrays (X, y) or a data frame, "
             f"not from {type(frame).__name__}."
         ) from None
-    names = _unique("the data frame", [str(name) for name in eager.columns])
+    names = [str(name) for name in eager.columns]
     given = dict(zip(names, eager.columns, strict=True))  # pandas has names that are numbers, too
-    step = max(options["batch_rows"], 1)
+    step = reading.batch_rows
 
     def tables(row: int, selected: list[str]) -> Iterator[Any]:
         chosen = eager.select([narwhals.col(given[name]) for name in selected])
         for start in range(row, len(chosen), step):
             yield chosen[start : start + step].to_arrow().select(selected)
 
-    return TableSource("the data frame", "frame", names, tables, **options)
+    return TableSource("the data frame", "frame", reading, names, tables)
 
 
 def _skip_rows(tables: Iterator[Any], n_rows: int) -> Iterator[Any]:
@@ -225,13 +191,6 @@ def _skip_rows(tables: Iterator[Any], n_rows: int) -> Iterator[Any]:
         skipped = min(n_rows, len(table))
         n_rows -= skipped
         yield table.slice(skipped)
-
-
-def _unique(source: str, names: list[str]) -> list[str]:
-    twice = [name for place, name in enumerate(names) if name in names[:place]]
-    if twice:
-        raise StreamError(f"{source} has two columns {twice[0]!r}. Rename one of them.")
-    return names
 
 
 def _unreadable(path: str, format: str, error: Exception) -> StreamError:
@@ -243,3 +202,10 @@ def _unreadable(path: str, format: str, error: Exception) -> StreamError:
 def _reason(error: Exception) -> str:
     """The first line of what Arrow says, which may be nothing."""
     return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+register(
+    Format("parquet", (".parquet",), open_parquet),
+    Format("arrow", (".arrow",), open_ipc),
+    Format("feather", (".feather",), open_ipc),
+)

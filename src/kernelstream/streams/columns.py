@@ -1,4 +1,4 @@
-"""Which columns a source hands out, and as what."""
+"""Names and kinds of columns."""
 
 from __future__ import annotations
 
@@ -8,36 +8,6 @@ from collections.abc import Sequence
 from kernelstream.streams.errors import StreamError
 
 KINDS = ("number", "text", "date")
-
-
-def check_schema(schema: dict[str, str] | None) -> dict[str, str]:
-    """The kinds that the caller fixes."""
-    for name, kind in (schema or {}).items():
-        if kind not in KINDS:
-            raise StreamError(
-                f"schema: column {name!r} must be one of {', '.join(KINDS)}, not {kind!r}."
-            )
-    return dict(schema or {})
-
-
-def choose_columns(
-    source: str,
-    names: Sequence[str],
-    target: str | None,
-    columns: Sequence[str] | None,
-    drop: Sequence[str] = (),
-) -> list[str]:
-    """The columns asked for and the target, in the order of the source."""
-    if target is not None:
-        check_present(source, target, names, " Name the column to predict: --target (target=).")
-    for name in (*(columns or ()), *drop):
-        check_present(source, name, names)
-    if target in drop:
-        raise StreamError(f"The target {target!r} cannot be left out.")
-    names = [name for name in names if name not in drop]
-    if columns is None:
-        return list(names)
-    return [name for name in names if name in columns or name == target]
 
 
 def nearest(wanted: str, names: Sequence[str], likeness: float = 0.5) -> str | None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import os
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,11 +16,9 @@ from kernelstream.streams.arrow_columns import (
     convert_strings,
     kind_of,
 )
-from kernelstream.streams.bad_rows import BadRows
-from kernelstream.streams.columns import check_schema, choose_columns
 from kernelstream.streams.errors import StreamError, require
+from kernelstream.streams.formats import Format, Reading, register
 from kernelstream.streams.libsvm import looks_like_libsvm
-from kernelstream.streams.raw_bytes import ByteStream
 from kernelstream.streams.records import Block, count_fields, ends_inside_quotes, fields_at
 from kernelstream.streams.text_source import Parsed, TextSource
 
@@ -30,51 +26,31 @@ from kernelstream.streams.text_source import Parsed, TextSource
 class DelimitedSource(TextSource):
     """Rows of a CSV or TSV file; see `open_stream`."""
 
-    def __init__(
-        self,
-        path: str,
-        *,
-        format: str,
-        delimiter: str | None,
-        header: bool,
-        target: str | None,
-        columns: list[str] | None,
-        drop: Sequence[str],
-        schema: dict[str, str] | None,
-        batch_rows: int,
-        on_bad: str,
-        quarantine: str | os.PathLike[str] | None,
-        position: dict[str, Any] | None,
-    ) -> None:
+    def __init__(self, path: str, format: str, reading: Reading) -> None:
         self._csv = require("pyarrow.csv", "Reading CSV")
         self._arrow = require("pyarrow", "Reading CSV")
-        self.format = format
-        self._delimiter = delimiter or ("\t" if format == "tsv" else ",")
-        if len(self._delimiter) != 1 or self._delimiter in '"\r\n' or ord(self._delimiter) > 127:
+        delimiter = reading.delimiter or ("\t" if format == "tsv" else ",")
+        if len(delimiter) != 1 or delimiter in '"\r\n' or ord(delimiter) > 127:
             raise StreamError(f"delimiter must be one ASCII character, not {delimiter!r}.")
-        given = check_schema(schema)
-        super().__init__(ByteStream(path), batch_rows, self._delimiter, position)
+        self._delimiter = delimiter
+        super().__init__(path, format, reading, delimiter)
 
-        raw_header = self._read_header() if header else self._count_columns()
-        selected = choose_columns(self.name, self._names, target, columns, drop)
-        block = self._begin(position)
-        if block is None and position is None:
-            raise self._empty("has a header and no rows")
-        if position is not None and not set(selected) <= set(given):
+        raw_header = self._read_header() if reading.header else self._count_columns()
+        selected = reading.choose_columns(self.name, self._names)
+        block = self._begin("has a header and no rows")
+        if reading.position is not None and not set(selected) <= set(reading.schema):
             raise StreamError(f"Resuming {self.name} needs the schema of its first batch.")
-        self.schema = {name: given.get(name, "number") for name in selected}
+        self.schema = {name: reading.schema.get(name, "number") for name in selected}
         self._types = dict.fromkeys(selected, self._arrow.float64())
         if block is not None:
-            self._settle_types(block, given)
-        self.bad = BadRows(
-            self.name, on_bad, quarantine, raw_header, position and position.get("bad")
-        )
+            self._settle_types(block, reading.schema)
+        self.bad = self._bad_rows(reading, raw_header)
 
     def _read_header(self) -> bytes:
         """Take the names of the columns; return the line itself."""
         block = self._reader.take_record()
         if block is None:
-            raise self._reader.failure or self._empty("is empty")
+            raise self._nothing("is empty")
         try:
             block.data.decode()
         except UnicodeDecodeError:
@@ -96,18 +72,13 @@ class DelimitedSource(TextSource):
         types = dict.fromkeys(generic, self._arrow.string())
         fields = self._read(block.data, generic, types).to_pylist()[0]
         self._names = [(fields[name] or "").strip() or name for name in generic]
-        twice = [name for place, name in enumerate(self._names) if name in self._names[:place]]
-        if twice:
-            raise StreamError(
-                f"{self.name}: the header names the column {twice[0]!r} twice. Rename one of them."
-            )
         return block.raw(0)
 
     def _count_columns(self) -> bytes:
         """Name the columns of a file without a header."""
         block = self._reader.peek_record()
         if block is None:
-            raise self._reader.failure or self._empty("is empty")
+            raise self._nothing("is empty")
         self._names = self._generic_names(block)
         return b""
 
@@ -118,7 +89,7 @@ class DelimitedSource(TextSource):
     def _settle_types(self, block: Block, given: dict[str, str]) -> None:
         """Find the kinds of columns, and how they are written, in the first batch."""
         first = block.head(self._batch_rows)
-        fits = self._fits(first, self._misfits(first))
+        _, fits = self._misfits(first)
         if not fits.any():
             return
         data = first.select(fits)
@@ -169,8 +140,7 @@ class DelimitedSource(TextSource):
 
     def _parse_each(self, block: Block) -> Parsed:
         """Keep the good rows, and say what is wrong with each of the others."""
-        reasons = self._misfits(block)
-        fits = self._fits(block, reasons)
+        reasons, fits = self._misfits(block)
         rows = np.flatnonzero(fits)
         columns: dict[str, BlockColumn] = {}
         if len(rows):
@@ -185,19 +155,21 @@ class DelimitedSource(TextSource):
         }
         return Parsed(columns, records=rows[is_good], bad=sorted(reasons.items()))
 
-    def _misfits(self, block: Block) -> dict[int, str]:
-        """Records without the right number of fields, or with bytes that no text has."""
+    def _misfits(self, block: Block) -> tuple[dict[int, str], NDArray[np.bool_]]:
+        """Records without the right number of fields, or with bytes that no text has; the rest."""
         width = len(self._names)
         counts = count_fields(block.data, block.index, self._delimiter)
-        reasons = {
-            int(record): f"the row has {_plural(int(counts[record]))}, not {width}"
-            for record in np.flatnonzero(counts != width)
-        }
+        reasons: dict[int, str] = {}
+        for record in np.flatnonzero(counts != width).tolist():
+            found = "1 field" if counts[record] == 1 else f"{counts[record]} fields"
+            reasons[record] = f"the row has {found}, not {width}"
         if block.is_last and ends_inside_quotes(block.data, self._delimiter):
             reasons[len(counts) - 1] = "a quote is never closed"
         if b"\0" in block.data:
             reasons = self._with_nul(block) | reasons
-        return reasons
+        fits = np.ones(block.n_records, bool)
+        fits[list(reasons)] = False
+        return reasons, fits
 
     def _with_nul(self, block: Block) -> dict[int, str]:
         """Records with a NUL byte in a column that is read: some programs end a value there."""
@@ -211,11 +183,6 @@ class DelimitedSource(TextSource):
             int(record): f"column {name!r} holds a NUL byte, which no text has"
             for record, name in zip(records, names, strict=True)
         }
-
-    def _fits(self, block: Block, misfits: dict[int, str]) -> NDArray[np.bool_]:
-        fits = np.ones(block.n_records, bool)
-        fits[list(misfits)] = False
-        return fits
 
     def _convert_each(
         self, data: bytes
@@ -279,10 +246,6 @@ def _unusable(numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
     return np.abs(numbers) > LARGEST_ENTRY
 
 
-def _plural(n_fields: int) -> str:
-    return "1 field" if n_fields == 1 else f"{n_fields} fields"
-
-
 def _complaint(name: str, kind: str, value: bytes) -> str:
     try:
         text = value.decode()
@@ -306,3 +269,9 @@ def _is_number(text: bytes) -> bool:
         return abs(float(text)) > LARGEST_ENTRY  # smaller ones are Python's, such as 1_000
     except ValueError:
         return False
+
+
+register(
+    Format("csv", (".csv",), DelimitedSource, is_text=True),
+    Format("tsv", (".tsv",), DelimitedSource, is_text=True),
+)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import re
 from typing import Any
 
@@ -12,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from kernelstream.limits import LARGEST_ENTRY
-from kernelstream.streams.bad_rows import BadRows
 from kernelstream.streams.errors import StreamError
+from kernelstream.streams.formats import Format, Reading, register
 from kernelstream.streams.raw_bytes import ByteStream
 from kernelstream.streams.records import Block, BlockReader
 from kernelstream.streams.text_source import Parsed, TextSource
@@ -29,31 +28,20 @@ _BLANKS = np.frombuffer(b" \t\r\n\v\f", np.uint8)
 class LibsvmSource(TextSource):
     """Rows of a LIBSVM file; see `open_stream`."""
 
-    format = "libsvm"
-
-    def __init__(
-        self,
-        path: str,
-        *,
-        n_features: int | None,
-        batch_rows: int,
-        on_bad: str,
-        quarantine: str | os.PathLike[str] | None,
-        position: dict[str, Any] | None,
-    ) -> None:
-        if n_features is None:
-            n_features = int(position["n_features"]) if position else _find_width(path)
-        super().__init__(ByteStream(path), batch_rows, None, position)
-        if self._begin(position) is None and position is None:
-            raise self._empty("is empty")
+    def __init__(self, path: str, format: str, reading: Reading) -> None:
+        reading.check_unnamed(path)
+        reading.check_position(format)
+        width = reading.n_features
+        if width is None:
+            width = reading.position["n_features"] if reading.position else _find_width(path)
+        super().__init__(path, format, reading, None)
+        self._begin("is empty")
         self.schema = {"target": "number"}
-        self.matrix_width = n_features
-        self._width = n_features
-        self.bad = BadRows(self.name, on_bad, quarantine, state=position and position.get("bad"))
+        self.matrix_width = self._width = width
+        self.bad = self._bad_rows(reading)
 
     @property
     def position(self) -> dict[str, Any]:
-        """After the batches handed out so far, as JSON can hold it."""
         return super().position | {"n_features": self._width}
 
     def _parse(self, block: Block) -> Parsed:
@@ -83,36 +71,24 @@ class LibsvmSource(TextSource):
         """Keep the good rows, and say what is wrong with each of the others."""
         rows: list[int] = []
         bad: list[tuple[int, str]] = []
-        labels: list[float] = []
-        indices: list[NDArray[np.int32]] = []
-        values: list[NDArray[np.float64]] = []
+        parsed: list[tuple[float, list[int], list[float]]] = []
         for record in range(block.n_records):
             fields = _COMMENT.sub(b"", block.raw(record)).split()
             if not fields:
                 continue
             try:
-                label, places, numbers = self._parse_line(fields)
+                parsed.append(self._parse_line(fields))
+                rows.append(record)
             except _BadLineError as error:
                 bad.append((record, str(error)))
-                continue
-            rows.append(record)
-            labels.append(label)
-            indices.append(places)
-            values.append(numbers)
-        indptr = np.concatenate([[0], np.cumsum([len(places) for places in indices])])
-        matrix = csr_array(
-            (
-                np.concatenate([*values, np.empty(0)]),
-                np.concatenate([*indices, np.empty(0, np.int32)]),
-                indptr.astype(np.int64),
-            ),
-            shape=(len(rows), self._width),
-        )
-        return Parsed({"target": np.array(labels)}, matrix, np.array(rows, np.intp), bad)
+        labels = np.array([label for label, _, _ in parsed])
+        indptr = np.cumsum([0, *(len(places) for _, places, _ in parsed)])
+        indices = np.array([place for _, places, _ in parsed for place in places], np.int32)
+        values = np.array([value for _, _, numbers in parsed for value in numbers], np.float64)
+        matrix = csr_array((values, indices, indptr), shape=(len(rows), self._width))
+        return Parsed({"target": labels}, matrix, np.array(rows, np.intp), bad)
 
-    def _parse_line(
-        self, fields: list[bytes]
-    ) -> tuple[float, NDArray[np.int32], NDArray[np.float64]]:
+    def _parse_line(self, fields: list[bytes]) -> tuple[float, list[int], list[float]]:
         label = _number(fields[0], "the target", gap=True)
         if len(fields) > 1 and fields[1].startswith(b"qid:"):
             fields = fields[1:]
@@ -135,7 +111,7 @@ class LibsvmSource(TextSource):
             numbers.append(_number(value, f"feature {place}"))
             places.append(place - 1)
             previous = place
-        return label, np.array(places, np.int32), np.array(numbers, np.float64)
+        return label, places, numbers
 
 
 def looks_like_libsvm(line: bytes) -> bool:
@@ -208,3 +184,6 @@ def largest_index(data: bytes) -> int:
         numbers[is_number] += (before[is_number].astype(np.int64) - ord("0")) * 10**power
     numbers = numbers[is_field & (numbers <= _LARGEST)]
     return int(numbers.max(initial=0))
+
+
+register(Format("libsvm", (".libsvm", ".svm"), LibsvmSource, is_text=True))

@@ -8,42 +8,30 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from kernelstream.streams.bad_rows import BadRows
-from kernelstream.streams.batch import Batch, Column, Text, slice_rows
+from kernelstream.streams.batch import Batch, Column, RowSource, Text, slice_rows
 from kernelstream.streams.errors import StreamError
+from kernelstream.streams.formats import Format, Reading, register
 from kernelstream.streams.raw_bytes import open_file
 
-TARGET = "target"
 
-
-class ArraySource:
+class ArraySource(RowSource):
     """Rows of `X` and `y`; see `open_stream`."""
 
     def __init__(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        target: str | None,
-        batch_rows: int,
-        position: dict[str, Any] | None,
-        name: str = "the arrays",
-        format: str = "arrays",
+        self, X: Any, y: Any, reading: Reading, name: str = "the arrays", format: str = "arrays"
     ) -> None:
-        self.name = name
-        self.format = format
-        self.bad = BadRows(name)
-        self._batch_rows = batch_rows
-        self._row = position["row"] if position else 0
+        super().__init__(name, format, reading)
         self._X = csr_array(X) if issparse(X) else np.asarray(X)
         self._y = None if y is None else np.asarray(y)
-        self._check(target)
-        self.matrix_width: int | None = self._X.shape[1]
-        self.schema = {} if self._y is None else {TARGET: self._kind()}
+        self._check()
+        reading.check_unnamed(name, has_target=y is not None)
+        self.matrix_width = self._X.shape[1]
+        self.schema = {} if self._y is None else {"target": self._kind(self._y)}
 
-    def _check(self, target: str | None) -> None:
+    def _check(self) -> None:
         X, y = self._X, self._y
         if X.ndim != 2:
             raise StreamError(f"{self.name}: X must have rows and columns, its shape is {X.shape}.")
@@ -56,25 +44,12 @@ class ArraySource:
             )
         if X.shape[0] == 0:
             raise StreamError(f"{self.name}: X has no rows: there is nothing to read.")
-        check_matrix_target(self.name, target, y is not None)
 
-    def _kind(self) -> str:
-        kind = self._y.dtype.kind  # type: ignore[union-attr]
-        if kind in "biuf":
-            return "number"
-        if kind in "UO":
-            return "text"
-        if kind == "M":
-            return "date"
-        raise StreamError(f"{self.name}: y must hold numbers, strings or dates.")
-
-    @property
-    def position(self) -> dict[str, Any]:
-        """After the batches handed out so far, as JSON can hold it."""
-        return {"format": self.format, "row": self._row}
-
-    def __iter__(self) -> ArraySource:
-        return self
+    def _kind(self, y: NDArray[Any]) -> str:
+        kinds = dict.fromkeys("biuf", "number") | dict.fromkeys("UO", "text") | {"M": "date"}
+        if y.dtype.kind not in kinds:
+            raise StreamError(f"{self.name}: y must hold numbers, strings or dates.")
+        return kinds[y.dtype.kind]
 
     def __next__(self) -> Batch:
         start, stop = self._row, min(self._row + self._batch_rows, self._X.shape[0])
@@ -83,15 +58,12 @@ class ArraySource:
         matrix = slice_rows(self._X, start, stop).astype(np.float64, copy=False)
         columns: dict[str, Column] = {}
         if self._y is not None:
-            columns[TARGET] = _column(self._y[start:stop], self.schema[TARGET])
+            columns["target"] = _column(self._y[start:stop], self.schema["target"])
         self._row = stop
         return Batch(columns, matrix, np.arange(start, stop))
 
-    def close(self) -> None:
-        """Nothing is open."""
 
-
-def open_npz(path: str, **options: Any) -> ArraySource:
+def open_npz(path: str, format: str, reading: Reading) -> ArraySource:
     """The arrays `X, y` of a file, or its train part `X_train, y_train`."""
     open_file(path).close()
     with npz_arrays(path) as arrays:
@@ -100,7 +72,7 @@ def open_npz(path: str, **options: Any) -> ArraySource:
             held = ", ".join(arrays.files)
             raise StreamError(f"{path} holds neither 'X, y' nor 'X_train, y_train' but: {held}.")
         X, y = arrays[f"X{suffix}"], arrays.get(f"y{suffix}")
-    return ArraySource(X, y, name=path, format="npz", **options)
+    return ArraySource(X, y, reading, path, format)
 
 
 @contextmanager
@@ -120,14 +92,6 @@ def npz_arrays(path: str | os.PathLike[str]) -> Iterator[Any]:
         ) from None
 
 
-def check_matrix_target(name: str, target: str | None, has_target: bool = True) -> None:
-    """Sources without column names have one target, of a fixed name."""
-    if target not in (None, TARGET):
-        raise StreamError(f"{name} has no column names: its target is {TARGET!r}, not {target!r}.")
-    if target is not None and not has_target:
-        raise StreamError(f"{name} has features X but no target y.")
-
-
 def _column(values: Any, kind: str) -> Column:
     if kind == "number":
         return values.astype(np.float64, copy=False)
@@ -139,3 +103,6 @@ def _column(values: Any, kind: str) -> Column:
         for value in values.tolist()
     ]
     return Text(np.array(codes, np.int32), list(places))
+
+
+register(Format("npz", (".npz",), open_npz))

@@ -6,26 +6,11 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from kernelstream.streams.bad_rows import POLICIES
 from kernelstream.streams.batch import Source
-from kernelstream.streams.columnar import open_frame, open_ipc, open_parquet
-from kernelstream.streams.delimited import DelimitedSource
+from kernelstream.streams.columnar import open_frame
 from kernelstream.streams.errors import StreamError
-from kernelstream.streams.libsvm import LibsvmSource
-from kernelstream.streams.memory import ArraySource, check_matrix_target, open_npz
-
-#: How file names end -> the format.
-SUFFIXES = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".libsvm": "libsvm",
-    ".svm": "libsvm",
-    ".parquet": "parquet",
-    ".arrow": "arrow",
-    ".feather": "feather",
-    ".npz": "npz",
-}
-_TEXT = ("csv", "tsv", "libsvm")
+from kernelstream.streams.formats import Format, Reading, formats
+from kernelstream.streams.memory import ArraySource
 
 
 def open_stream(
@@ -103,84 +88,47 @@ def open_stream(
     >>> batch.columns["load"], batch.columns["city"].values, batch.lines
     (array([1.5, nan]), ['Ulm', 'Bonn'], array([2, 3]))
     """
-    if not (isinstance(batch_rows, int) and batch_rows >= 1):
-        raise StreamError(f"batch_rows must be a whole number of at least 1, not {batch_rows!r}.")
-    if on_bad not in POLICIES:
-        raise StreamError(f"on_bad must be one of {', '.join(POLICIES)}, not {on_bad!r}.")
-    if on_bad == "quarantine" and quarantine is None:
-        raise StreamError(
-            "Quarantine needs a file for the rows: name it with --quarantine (quarantine=)."
-        )
-    rows: dict[str, Any] = {"batch_rows": batch_rows, "position": position}
-    bad: dict[str, Any] = {"on_bad": on_bad, "quarantine": quarantine}
-    table: dict[str, Any] = {"target": target, "columns": columns, "drop": drop, "schema": schema}
-
+    reading = Reading(
+        target, batch_rows, on_bad, quarantine, position, dict(schema or {}), columns, drop,
+        delimiter, header, n_features,
+    )  # fmt: skip
     if isinstance(source, tuple) and len(source) == 2:
-        _check_position(position, "arrays")
-        _check_no_drop("the arrays", drop)
-        return ArraySource(*source, target=target, **rows)
+        return ArraySource(*source, reading)
     if not isinstance(source, str | os.PathLike):
-        _check_position(position, "frame")
-        return open_frame(source, **table, **rows)
+        return open_frame(source, reading)
     path = os.fspath(source)
-    format = _find_format(path, format)
-    _check_position(position, format)
-    if format in ("csv", "tsv"):
-        csv: dict[str, Any] = {"format": format, "delimiter": delimiter, "header": header}
-        return DelimitedSource(path, **csv, **table, **rows, **bad)
-    if format in ("libsvm", "npz"):
-        _check_no_drop(path, drop)
-    if format == "libsvm":
-        check_matrix_target(path, target)
-        return LibsvmSource(path, n_features=n_features, **rows, **bad)
-    if format == "parquet":
-        return open_parquet(path, **table, **rows)
-    if format == "npz":
-        return open_npz(path, target=target, **rows)
-    return open_ipc(path, format, **table, **rows)
+    chosen = _find_format(path, format)
+    return chosen.open(path, chosen.name, reading)  # type: ignore[no-any-return]
 
 
-def _find_format(path: str, format: str | None) -> str:
-    known = ", ".join(dict.fromkeys(SUFFIXES.values()))
+def _find_format(path: str, name: str | None) -> Format:
+    known = formats()
     if path == "-":
-        format = format or "csv"
-        if format not in _TEXT:
-            raise StreamError(
-                f"Standard input can be {', '.join(_TEXT)}, not {format!r}: name a file."
-            )
-        return format
-    if format is None:
-        if os.path.isdir(path):
-            raise StreamError(f"{path} is a directory: name one of the files in it.")
-        stem, suffix = os.path.splitext(path.lower())
-        if suffix == ".gz":
-            suffix = os.path.splitext(stem)[1]
-            suffix = suffix if SUFFIXES.get(suffix) in _TEXT else f"{suffix}.gz"
-        format = SUFFIXES.get(suffix)
-        if format is None:
-            raise StreamError(
-                f"{path}: the suffix {suffix!r} does not tell the format. "
-                f"Name one of {known} with --format (format=); "
-                f"suffixes that do: {', '.join(SUFFIXES)}."
-            )
-    if format not in SUFFIXES.values():
-        raise StreamError(f"format must be one of {known}, not {format!r}.")
-    return format
+        name = name or "csv"
+        if name not in known or not known[name].is_text:
+            text = ", ".join(each.name for each in known.values() if each.is_text)
+            raise StreamError(f"Standard input can be {text}, not {name!r}: name a file.")
+        return known[name]
+    if name is None:
+        return _format_of_suffix(path, known)
+    if name not in known:
+        raise StreamError(f"format must be one of {', '.join(known)}, not {name!r}.")
+    return known[name]
 
 
-def _check_no_drop(name: str, drop: Sequence[str]) -> None:
-    if drop:
-        raise StreamError(f"{name} has no column names: {drop[0]!r} cannot be left out.")
-
-
-def _check_position(position: dict[str, Any] | None, format: str) -> None:
-    if position is None:
-        return
-    for name in {"offset", "line", "rows", "row", "n_features"} & set(position):
-        if type(position[name]) is not int or not 0 <= position[name] < 2**62:
-            raise StreamError(f"The position has no valid {name}: start anew.")
-    if position.get("format") != format:
+def _format_of_suffix(path: str, known: dict[str, Format]) -> Format:
+    if os.path.isdir(path):
+        raise StreamError(f"{path} is a directory: name one of the files in it.")
+    suffixes = {suffix: format for format in known.values() for suffix in format.suffixes}
+    packed = {f"{end}.gz": format for end, format in suffixes.items() if format.is_text}
+    stem, suffix = os.path.splitext(path.lower())
+    if suffix == ".gz":
+        suffix = os.path.splitext(stem)[1] + suffix
+    try:
+        return (suffixes | packed)[suffix]
+    except KeyError:
         raise StreamError(
-            f"The position is one in {position.get('format')!r} data, this is {format!r}. "
-            "Resume with the source that was read before."
-        )
+            f"{path}: the suffix {suffix!r} does not tell the format. "
+            f"Name one of {', '.join(known)} with --format (format=); "
+            f"suffixes that do: {', '.join(suffixes)}."
+        ) from None

@@ -16,23 +16,10 @@ _PIECE_BYTES = 1 << 18
 
 
 class ByteStream:
-    """Bytes in order, decompressed where the content is gzip.
-
-    Parameters
-    ----------
-    path : str
-        "-" is standard input.
-
-    Attributes
-    ----------
-    name : str
-        For messages.
-    can_rewind : bool
-        Whether the same bytes can be opened once more.
-    """
+    """Bytes in order, decompressed where the content is gzip; the path "-" is standard input."""
 
     def __init__(self, path: str) -> None:
-        self.can_rewind = path != "-"
+        self.can_rewind = path != "-"  # whether the same bytes can be opened once more
         self.name = path if self.can_rewind else "standard input"
         self._file: BinaryIO = open_file(path) if self.can_rewind else _standard_input()
         if self.can_rewind:  # also when an error leaves nobody to call `close`
@@ -48,10 +35,7 @@ class ByteStream:
     def read(self, size: int) -> bytes:
         """Up to about `size` bytes; fewer when a pipe has no more for now; none at the end.
 
-        Raises
-        ------
-        StreamError
-            The gzip data is damaged or cut off; all bytes before were returned.
+        StreamError where gzip data is damaged or cut off: all bytes before were returned.
         """
         pieces: list[bytes] = []
         have = 0

@@ -37,27 +37,17 @@ class Index:
 class Block:
     """Whole records, and where in the stream they are.
 
-    Parameters
-    ----------
-    data : bytes
-    offset, line : int
-        Of the first byte.
-    delimiter : str or None
-        Quotes count only at the start of a field; None: no quotes at all.
-    n_records : int or None
-        Where it is known without an index.
-    is_last : bool
-        Whether the stream ends here.
+    Quotes count only at the start of a field; without a delimiter there are none.
     """
 
     def __init__(
         self,
         data: bytes,
-        offset: int,
+        offset: int,  # of the first byte
         line: int,
         delimiter: str | None,
-        n_records: int | None,
-        is_last: bool,
+        n_records: int | None = None,  # where it is known without an index
+        is_last: bool = False,  # whether the stream ends here
     ) -> None:
         self.data = data
         self.offset = offset
@@ -89,7 +79,7 @@ class Block:
         if n_records >= self.n_records:
             return self
         data = self.data[: self.index.starts[n_records]]
-        return Block(data, self.offset, self.line, self._delimiter, None, False)
+        return Block(data, self.offset, self.line, self._delimiter)
 
     def select(self, keep: NDArray[np.bool_]) -> bytes:
         """Some of the records."""
@@ -122,14 +112,12 @@ class BlockReader:
     The same batches come after a resume, and none lies across two blocks.
     """
 
-    def __init__(
-        self, stream: ByteStream, batch_rows: int, delimiter: str | None, line: int = 1
-    ) -> None:
+    def __init__(self, stream: ByteStream, batch_rows: int, delimiter: str | None) -> None:
         self._stream = stream
         self._batch_rows = batch_rows
         self._delimiter = delimiter
         self._carry = b""
-        self._line = line
+        self._line = 1
         self._offset = stream.offset
         self._is_over = False
         self.failure: StreamError | None = None  # what ended the stream early
@@ -155,7 +143,7 @@ class BlockReader:
 
     def peek_record(self) -> Block | None:
         """The next record, which stays the next."""
-        block = self._next_block(1, whole_batches=False)
+        block = self.take_record()
         if block is not None:
             self._carry = block.data + self._carry
             self._offset, self._line = block.offset, block.line
@@ -306,9 +294,7 @@ def index_records(data: bytes, delimiter: str | None, final: bool) -> Index:
 
 def count_fields(data: bytes, index: Index, delimiter: str) -> Positions:
     """How many fields each record has."""
-    characters = np.frombuffer(data, np.uint8)
-    positions = np.flatnonzero(characters == ord(delimiter))
-    positions = _outside_quotes(data, delimiter, positions)
+    positions = _delimiters(data, delimiter)
     return np.searchsorted(positions, index.ends) - np.searchsorted(positions, index.starts) + 1
 
 
@@ -316,11 +302,16 @@ def fields_at(
     data: bytes, index: Index, delimiter: str, places: Positions
 ) -> tuple[Positions, Positions]:
     """The record and the field, both from 0, in which each of the places lies."""
-    positions = np.flatnonzero(np.frombuffer(data, np.uint8) == ord(delimiter))
-    positions = _outside_quotes(data, delimiter, positions)
+    positions = _delimiters(data, delimiter)
     records = np.searchsorted(index.starts, places, side="right") - 1
     before = np.searchsorted(positions, index.starts[records])
     return records, np.searchsorted(positions, places) - before
+
+
+def _delimiters(data: bytes, delimiter: str) -> Positions:
+    """Those that separate fields."""
+    positions = np.flatnonzero(np.frombuffer(data, np.uint8) == ord(delimiter))
+    return _outside_quotes(data, delimiter, positions)
 
 
 def ends_inside_quotes(data: bytes, delimiter: str) -> bool:

@@ -96,23 +96,21 @@ def multidist_blocks(
     With an int as ``random_state`` a longer stream begins with the shorter one, and the first
     100,000 samples are ``make_multidist(100_000)``.
 
-    Examples
-    --------
-    >>> from kernelstream.streams.synthetic import multidist_blocks
     >>> [len(y) for X, y in multidist_blocks(250_000, random_state=0)]
     [100000, 100000, 50000]
     """
-    _check_count("n_samples", n_samples, 1)
     rng = np.random.default_rng(random_state)
     means = _draw_means(5, 3, 1.0, rng)
-    for count in _block_sizes(n_samples):
+    for _, count in _blocks(n_samples):
         X, y = _draw_mixture(means, 0.2, BLOCK_SAMPLES, rng)  # always whole: the same prefix
         yield X[:count], y[:count]
 
 
-def _block_sizes(n_samples: int) -> Iterator[int]:
+def _blocks(n_samples: int) -> Iterator[tuple[int, int]]:
+    """Where each block begins, and how many samples it has."""
+    _check_count("n_samples", n_samples, 1)
     for start in range(0, n_samples, BLOCK_SAMPLES):
-        yield min(BLOCK_SAMPLES, n_samples - start)
+        yield start, min(BLOCK_SAMPLES, n_samples - start)
 
 
 def _draw_means(
@@ -220,20 +218,15 @@ def make_regression_outliers(
         )
     if outlier_mode not in ("added", "replaced"):
         raise ValueError(f"outlier_mode must be 'added' or 'replaced', got {outlier_mode!r}.")
+    named = _OUTLIERS | {"student_t": _student_t(float(degrees_of_freedom))}
     draw = outlier_distribution
-    if isinstance(draw, str) and draw == "student_t":
-        draw = _student_t(float(degrees_of_freedom))
-    elif isinstance(draw, str):
-        if draw not in _OUTLIERS:
+    if not callable(draw):
+        if not isinstance(draw, str) or draw not in named:
             raise ValueError(
-                f"outlier_distribution must be a function or one of "
-                f"{sorted([*_OUTLIERS, 'student_t'])}, got {draw!r}."
+                "outlier_distribution must be a function of a Generator and n, or one of "
+                f"{sorted(named)}, got {draw!r}."
             )
-        draw = _OUTLIERS[draw]
-    elif not callable(draw):
-        raise ValueError(
-            f"outlier_distribution must be a name or a function of a Generator and n, got {draw!r}."
-        )
+        draw = named[draw]
 
     rngs = np.random.default_rng(random_state).spawn(4)
     X, y, y_clean, is_outlier = _draw_outliers(
@@ -248,9 +241,8 @@ def regression_outliers_blocks(
     n_samples: int, *, random_state: RandomState = None
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
     """The same samples as :func:`make_regression_outliers`, in blocks of 100,000."""
-    _check_count("n_samples", n_samples, 1)
     rngs = np.random.default_rng(random_state).spawn(4)
-    for count in _block_sizes(n_samples):
+    for _, count in _blocks(n_samples):
         yield _draw_outliers(count, 0.3, 0.1, _student_t(2.0), 3.0, False, rngs)[:2]
 
 

@@ -8,13 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelstream.streams.synthetic import (
-    BLOCK_SAMPLES,
-    RandomState,
-    _block_sizes,
-    _check_count,
-    _check_not_negative,
-)
+from kernelstream.streams.synthetic import RandomState, _blocks, _check_count, _check_not_negative
 
 
 def make_spheres(
@@ -61,9 +55,8 @@ def spheres_blocks(
     n_samples: int, *, random_state: RandomState = None
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
     """The same samples as :func:`make_spheres`, in blocks of 100,000."""
-    _check_count("n_samples", n_samples, 1)
     rngs = np.random.default_rng(random_state).spawn(3)
-    for count in _block_sizes(n_samples):
+    for _, count in _blocks(n_samples):
         yield _draw_spheres(count, 0.1, rngs)
 
 
@@ -130,10 +123,9 @@ def turning_ellipsoid_blocks(
     n_samples: int, *, random_state: RandomState = None
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
     """The same samples as :func:`make_turning_ellipsoid`, in blocks of 100,000."""
-    _check_count("n_samples", n_samples, 1)
     rngs = np.random.default_rng(random_state).spawn(2)
-    for block, count in enumerate(_block_sizes(n_samples)):
-        yield _draw_ellipsoid(block * BLOCK_SAMPLES, count, 1000, 0.0, rngs)
+    for first, count in _blocks(n_samples):
+        yield _draw_ellipsoid(first, count, 1000, 0.0, rngs)
 
 
 def _draw_ellipsoid(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from kernelstream.streams.arrow_columns import BlockColumn, slice_column
 from kernelstream.streams.bad_rows import BadRow, BadRows
-from kernelstream.streams.batch import Batch, slice_rows
+from kernelstream.streams.batch import Batch, Source, slice_rows
 from kernelstream.streams.errors import StreamError
+from kernelstream.streams.formats import Reading
 from kernelstream.streams.raw_bytes import ByteStream
 from kernelstream.streams.records import Block, BlockReader
 
@@ -28,29 +29,18 @@ class Parsed:
     bad: list[tuple[int, str]] = field(default_factory=list)  # (record, reason), in order
 
 
-class TextSource(ABC):
+class TextSource(Source):
     """Batches of `batch_rows` records each, less those that are bad.
 
-    A subclass sets `schema`, `bad` and `matrix_width`, parses blocks, and calls `_begin`.
+    A subclass parses blocks, sets `schema`, `bad` and `matrix_width`, and calls `_begin`.
     """
 
-    format: str
-    schema: dict[str, str]
-    matrix_width: int | None = None
-    bad: BadRows
-
-    def __init__(
-        self,
-        stream: ByteStream,
-        batch_rows: int,
-        delimiter: str | None,
-        position: dict[str, Any] | None,
-    ) -> None:
-        self.name = stream.name
-        self._stream = stream
-        self._batch_rows = batch_rows
-        self._reader = BlockReader(stream, batch_rows, delimiter)
-        self._rows = position["rows"] if position else 0
+    def __init__(self, path: str, format: str, reading: Reading, delimiter: str | None) -> None:
+        self._stream = ByteStream(path)
+        super().__init__(self._stream.name, format, reading)
+        self._reader = BlockReader(self._stream, reading.batch_rows, delimiter)
+        self._start = reading.position
+        self._rows = self._start["rows"] if self._start else 0
         self._block: Block | None = None
         self._parsed = Parsed({})
         self._lines = np.empty(0, np.int64)
@@ -60,19 +50,26 @@ class TextSource(ABC):
     @abstractmethod
     def _parse(self, block: Block) -> Parsed: ...
 
-    def _begin(self, position: dict[str, Any] | None) -> Block | None:
-        """Read the first block, which a new stream must have."""
-        if position is not None:
-            self._reader.skip_to(position["offset"], position["line"])
+    def _begin(self, without: str) -> Block | None:
+        """Read the first block; a new stream must have one, or is described by `without`."""
+        if self._start is not None:
+            self._reader.skip_to(self._start["offset"], self._start["line"])
         self._place = self._reader.place
         self._block = self._reader.next_block()
-        if self._block is None and self._reader.failure is not None:
-            raise self._reader.failure
+        if self._block is None and (self._reader.failure or self._start is None):
+            raise self._nothing(without)
         return self._block
+
+    def _bad_rows(self, reading: Reading, header: bytes = b"") -> BadRows:
+        state = (reading.position or {}).get("bad")
+        return BadRows(self.name, reading.on_bad, reading.quarantine, header, state)
+
+    def _nothing(self, without: str) -> StreamError:
+        nothing = StreamError(f"{self.name} {without}: there is nothing to read.")
+        return self._reader.failure or nothing
 
     @property
     def position(self) -> dict[str, Any]:
-        """After the batches handed out so far, as JSON can hold it."""
         offset, line = self._place
         if self._block is not None and self._record:
             offset, line = self._block.place_after(self._record)
@@ -83,9 +80,6 @@ class TextSource(ABC):
             "rows": self._rows,
             "bad": self.bad.state,
         }
-
-    def __iter__(self) -> TextSource:
-        return self
 
     def __next__(self) -> Batch:
         while self._block is not None:
@@ -126,8 +120,4 @@ class TextSource(ABC):
         )
 
     def close(self) -> None:
-        """Give back the file."""
         self._stream.close()
-
-    def _empty(self, what: str) -> StreamError:
-        return StreamError(f"{self.name} {what}: there is nothing to read.")
