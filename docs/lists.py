@@ -80,7 +80,7 @@ def with_imports(text: str) -> str:
         if module != "_files"
     )
     text = re.sub(
-        r"(from kernelstream\.models\._files import load\n).*?\n(?=__all__)", rf"\1{lines}\n", text,
+        r"(from kernelstream\.models\._stream import StreamEstimator\n).*?\n(?=__all__)", rf"\1{lines}\n", text,
         count=1, flags=re.DOTALL,
     )  # fmt: skip
     return _with_all(text, _names())

@@ -13,6 +13,8 @@ from kernelstream.streams import make_multidist, make_regression_outliers
 
 if TYPE_CHECKING:
     from kernelstream.models import (
+        AutoClassifier,
+        AutoRegressor,
         AVMClassifier,
         AVMRegressor,
         COLKClassifier,
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 __all__ = [
     "AVMClassifier",
     "AVMRegressor",
+    "AutoClassifier",
+    "AutoRegressor",
     "COLKClassifier",
     "COLKRegressor",
     "CapWarning",

@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from kernelstream import storage
 from kernelstream._version import __version__
 from kernelstream.features import OnlineKernelFeatures
-from kernelstream.models._base import as_before_on_error
 from kernelstream.models._files import Saved
+from kernelstream.models._stream import as_before_on_error
 from kernelstream.parts import part_of, prefixed
 from kernelstream.preparation import Preparation
 from kernelstream.streams.batch import Batch

@@ -16,11 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from kernelstream import storage
 from kernelstream._version import __version__
 from kernelstream.limits import LARGEST_ENTRY
-from kernelstream.models._base import as_before_on_error
-from kernelstream.models._classifier import KernelClassifier, _outputs_for
+from kernelstream.models._classifier import StreamClassifier, _outputs_for
 from kernelstream.models._files import Saved, embed, rebuild
-from kernelstream.models._regressor import KernelRegressor
-from kernelstream.models._validation import check_kernel_range
+from kernelstream.models._regressor import StreamRegressor
+from kernelstream.models._stream import as_before_on_error
 from kernelstream.models.in_units import InUnits
 from kernelstream.parts import part_of, prefixed
 from kernelstream.preparation import Preparation
@@ -31,7 +30,7 @@ from kernelstream.streams.batch import Batch, Column, Text
 __all__ = ["StreamModel", "guess_task"]
 
 #: What each task is learned with.
-TASKS = {"classification": KernelClassifier, "regression": KernelRegressor}
+TASKS = {"classification": StreamClassifier, "regression": StreamRegressor}
 
 #: Whole numbers as targets are classes if there are at most so many.
 MOST_WHOLE_CLASSES = 20
@@ -123,7 +122,7 @@ class StreamModel(Saved):
             raise ValueError(f"{task} cannot be learned with a {type(model).__name__}")
         if hasattr(model, "_state"):
             raise ValueError("the model has learned something already: give a new one")
-        if model.gamma == "scale":
+        if getattr(model, "gamma", None) == "scale":
             raise ValueError(
                 "gamma='scale' depends on how the stream is cut: use preparation.suggested_gamma"
             )
@@ -138,9 +137,15 @@ class StreamModel(Saved):
         self.target = target
         self.task = task
         #: What learns from prepared rows and predicts in the target's own terms.
-        self.estimator = model if task == "classification" else InUnits(model, preparation.warm_up)
+        self.estimator = self._in_units(model)
         self.unlabelled_ = 0
         self._kind = preparation.schema.get(target)  # of the target, once known
+
+    def _in_units(self, model: Any) -> Any:
+        """A regressor that needs its target in units learns in them."""
+        if self.task == "classification" or model._measures_targets:
+            return model
+        return InUnits(model, self.preparation.warm_up)
 
     # ---- learning ---------------------------------------------------------------------
 
@@ -226,11 +231,9 @@ class StreamModel(Saved):
         model = self.model
         if not hasattr(model, "_state"):
             return
-        if not model.kernel_.isotropic:
-            check_kernel_range(model.kernel_, as_rows(X))
+        model._check_range(as_rows(X))
         if self.task == "classification" and getattr(model, "max_bytes", None) is not None:
-            classes = len(np.union1d(model.classes_, targets))
-            model._capacity_limit(model.n_features_in_, _outputs_for(classes))
+            model._check_room(_outputs_for(len(np.union1d(model.classes_, targets))))
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -332,7 +335,7 @@ class StreamModel(Saved):
     def prepares_like(self, other: StreamModel) -> bool:
         """Whether both give every row the same features and measure the target alike."""
         alike = self.preparation.same_as(other.preparation)
-        if alike and self.task == other.task == "regression":
+        if alike and isinstance(self.estimator, InUnits) and isinstance(other.estimator, InUnits):
             alike = self.estimator.same_units(other.estimator)
         return alike
 
@@ -398,9 +401,9 @@ class StreamModel(Saved):
         result.unlabelled_ = header["unlabelled"]
         result._kind = header["kind"]
         result.model = result.estimator = model
-        if result.task == "regression":
-            result.estimator = InUnits(model, preparation.warm_up)
+        result.estimator = result._in_units(model)
+        if result.estimator is not model:
             result.estimator.restore(header["units"], arrays, preparation.width)
         elif header["units"] is not None:
-            raise ValueError("classes have no units")
+            raise ValueError("the model has units of its own")
         return result

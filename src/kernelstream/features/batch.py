@@ -25,8 +25,8 @@ from kernelstream.kernels import (
 )
 from kernelstream.models import _parameters as p
 from kernelstream.models import _validation as check
-from kernelstream.models._base import as_before_on_error, random_numbers
 from kernelstream.models._files import Saved, _plain, _unplain, restore_names
+from kernelstream.models._stream import as_before_on_error, random_numbers
 from kernelstream.parameters import Instance, Number, Parameters, RandomState, Whole, Words
 from kernelstream.rows import copy_rows, count_rows, dense_matrix, plain_matrix, slice_rows
 

@@ -12,7 +12,7 @@ from kernelstream.core.kernel import Rows
 from kernelstream.features._base import FeatureLearner
 from kernelstream.models import _parameters as p
 from kernelstream.models import _validation as check
-from kernelstream.models._base import as_before_on_error
+from kernelstream.models._stream import as_before_on_error
 from kernelstream.rows import count_rows
 
 

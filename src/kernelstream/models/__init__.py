@@ -9,8 +9,9 @@ import pkgutil
 from types import ModuleType
 from typing import Any
 
-from kernelstream.models._base import KernelEstimator
 from kernelstream.models._files import load
+from kernelstream.models._stream import StreamEstimator
+from kernelstream.models.auto import AutoClassifier, AutoRegressor
 from kernelstream.models.avm import AVMClassifier, AVMRegressor
 from kernelstream.models.colk import COLKClassifier, COLKRegressor
 from kernelstream.models.compositional import CompositionalLearner
@@ -23,6 +24,8 @@ from kernelstream.models.rbp import RBPClassifier
 __all__ = [
     "AVMClassifier",
     "AVMRegressor",
+    "AutoClassifier",
+    "AutoRegressor",
     "COLKClassifier",
     "COLKRegressor",
     "CompositionalLearner",
@@ -42,7 +45,7 @@ def estimators_in(module: ModuleType) -> dict[str, type[Any]]:
         name: kind
         for name, kind in vars(module).items()
         if isinstance(kind, type)
-        and issubclass(kind, KernelEstimator)
+        and issubclass(kind, StreamEstimator)
         and kind.__module__ == module.__name__
         and not name.startswith("_")
     }

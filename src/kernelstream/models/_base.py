@@ -6,19 +6,12 @@ unfinished batch and the memory are here.
 
 from __future__ import annotations
 
-import copy
-import itertools
-import secrets
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import field
-from operator import attrgetter, is_
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 
 from kernelstream.buffer import Buffer
 from kernelstream.core import ahead
@@ -33,14 +26,11 @@ from kernelstream.core.state import (
 from kernelstream.core.threads import one_thread
 from kernelstream.errors import DivergenceError
 from kernelstream.kernels import Kernel
-from kernelstream.models import _parameters as p
 from kernelstream.models import _validation as check
-from kernelstream.models._files import SavedModel
+from kernelstream.models._files import SavedExpansion
 from kernelstream.models._learned import LearnedFunction
 from kernelstream.models._memory import BoundedMemory
-from kernelstream.models._words import InWords
-from kernelstream.parameters import Parameters
-from kernelstream.renamed import refuse_old_names
+from kernelstream.models._stream import StreamEstimator, random_numbers
 from kernelstream.rows import dense_rows, slice_rows, take_rows
 
 #: Samples handed to the compiled pass at once when ``fit`` reorders them.
@@ -50,22 +40,12 @@ _FIT_BLOCK = 4096
 _NONE = np.empty((0, 1))
 
 
-class KernelEstimator(
-    Parameters, LearnedFunction, BoundedMemory, InWords, SavedModel, BaseEstimator
-):  # type: ignore[misc]
+class KernelEstimator(LearnedFunction, BoundedMemory, SavedExpansion, StreamEstimator):
     """Base of all estimators that learn a kernel expansion from a stream."""
 
-    random_state: p.Seed = None
-
     kernel_: Annotated[Kernel, "The kernel with all its numbers."] = field(init=False)
-    n_features_in_: Annotated[int, "Features of a sample."] = field(init=False)
-    feature_names_in_: Annotated[
-        NDArray[np.object_], "(p,): their names, where the first samples had names."
-    ] = field(init=False)
-
     _lasting: ClassVar[tuple[str, ...]] = ("loss", "kernel", "gamma")  # cannot change on the way
     _factored: ClassVar[bool] = True  # whether the state needs a factor of its Gram matrix
-    _decides_once: ClassVar[bool] = False  # whether the first epoch alone decides a parameter
     _multiplies: ClassVar[bool] = False  # whether steps of one sample have products for BLAS
     _waits: ClassVar[bool] = True  # whether samples may wait to be learned from together
     _state: State = field(init=False)  # absent until something was learned
@@ -97,11 +77,6 @@ class KernelEstimator(
 
     # ---- state ------------------------------------------------------------------------
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_plan": None, "_call": None}
 
@@ -111,16 +86,6 @@ class KernelEstimator(
             self._state = type(self._state)(*(np.array(part) for part in self._state))
         if self._pending is not None:
             self._pending = self._pending.copy()
-
-    def __copy__(self) -> Self:
-        """Arrays of its own: learning changes them in place."""
-        return copy.deepcopy(self)
-
-    def set_params(self, **parameters: Any) -> Self:
-        """Set parameters, as everywhere in scikit-learn; the next sample is learned with them."""
-        refuse_old_names(type(self).__name__, self._parameters, parameters)
-        self._forget_plan()
-        return super().set_params(**parameters)  # type: ignore[no-any-return]
 
     @property
     def _outputs(self) -> int:
@@ -140,37 +105,22 @@ class KernelEstimator(
         """Weight columns that compression acts on: the first ones, by default all."""
         return self._columns
 
+    def _forget_plan(self) -> None:
+        super()._forget_plan()
+        self._plan = None
+
+    def _check_against_state(self) -> None:
+        if len(self._state.weights) != self._columns:
+            raise ValueError("average cannot be switched once the model has learned")
+
+    def _check_room(self, outputs: int) -> None:
+        self._capacity_limit(self.n_features_in_, outputs)
+
+    def _check_range(self, rows: Rows) -> None:
+        check.check_kernel_range(self.kernel_, rows)
+
     def _restart_past(self) -> None:
         """Points were removed or moved outside a step: forget what refers to earlier ones."""
-
-    def _check_parameters(self, anew: bool = False) -> None:
-        """Refuse unusable parameters; cheap when nothing changed since the last call."""
-        names = self._parameters
-        given = attrgetter(*names)(self)
-        checked = None if anew else getattr(self, "_checked", None)
-        if checked is not None and all(map(is_, given, checked)):
-            return
-        self._check_values()
-        self._check_combination()
-        if hasattr(self, "_state") and not anew:
-            for name in self._lasting:
-                before = checked[list(names).index(name)] if checked else None
-                if checked and getattr(self, name) != before:
-                    raise ValueError(
-                        f"{name} cannot change once the model has learned something (it was "
-                        f"{before!r}); use fit, or a fresh model"
-                    )
-            if len(self._state.weights) != self._columns:
-                raise ValueError("average cannot be switched once the model has learned")
-        self._checked = given
-        self._forget_plan()
-
-    def _forget_plan(self) -> None:
-        """Parameters, outputs or what waits have changed."""
-        self._plan = self._call = None
-
-    def _check_combination(self) -> None:
-        """Checks that involve more than one parameter."""
 
     def _start(self, X: Any, rows: Rows) -> None:
         """An empty state for samples like these."""
@@ -180,7 +130,7 @@ class KernelEstimator(
             if compiled_pass in (sample_pass, block_pass):
                 ahead.start(compiled_pass is block_pass)
         self.kernel_ = self._make_kernel(rows)
-        check.check_kernel_range(self.kernel_, rows)
+        self._check_range(rows)
         check.note_features(self, X)
         features = rows.dense.shape[1]
         capacity = min(SMALLEST_CAPACITY, self._capacity_limit(features))
@@ -238,20 +188,6 @@ class KernelEstimator(
         if predictions is not None:
             predictions[some] = self._values(part)
         self._push(part, targets[some], weights[some])
-
-    def _predict_then_learn(self, rows: Rows, targets: Any, weights: Any) -> NDArray[np.float64]:
-        """Learn, and return (n, outputs): the predictions made just before each step."""
-        self._flush_whole()
-        out = np.zeros((len(targets), self._outputs))
-        weights = np.ones(len(targets)) if weights is None else weights
-        edges = [0, *(np.flatnonzero(np.diff(weights != 0.0)) + 1), len(targets)]
-        for first, end in itertools.pairwise(edges):
-            part = slice_rows(rows, first, end)
-            if first < end and weights[first] == 0.0:  # predicted, but not learned from
-                out[first:end] = self._values(part)
-            else:
-                self._learn(part, targets[first:end], weights[first:end], out[first:end])
-        return out
 
     def _push(self, rows: Rows, targets: Any, weights: Any) -> None:
         new = Buffer(rows, targets, weights)
@@ -354,7 +290,7 @@ class KernelEstimator(
         row[0] = x
         if compiled_pass is None:
             rows = check.check_rows(self, row)
-            check.check_kernel_range(self.kernel_, rows)
+            self._check_range(rows)
             self._learn(rows, targets, None)
             return
         reason, done = compiled_pass(*self._state, *rest)
@@ -377,35 +313,3 @@ class KernelEstimator(
             settings, *self.kernel_.program, *dense_rows(row), targets, weights, _NONE, 0, _NONE,
         )  # fmt: skip
         self._call = self._pass() if self._lean else None, rest, (targets, weights, row)
-
-
-@contextmanager
-def as_before_on_error(model: Any) -> Iterator[None]:
-    """Whatever raises in here leaves the model with the attributes it had."""
-    before = vars(model).copy()
-    try:
-        yield
-    except Exception:
-        vars(model).clear()
-        vars(model).update(before)
-        raise
-
-
-def random_numbers(seed: Any) -> np.random.RandomState:
-    """Random numbers; without a seed they are not NumPy's global ones but its own."""
-    return check_random_state(secrets.randbits(32) if seed is None else seed)
-
-
-def learn_epochs(model: Any, rows: Rows, targets: NDArray[np.float64], weights: Any) -> None:
-    """All epochs of ``fit``, each in a random order, as far as the parameters say."""
-    random = random_numbers(model.random_state)
-    n = len(targets)
-    for _ in range(model.n_epochs):
-        order = random.permutation(n) if model.shuffle else np.arange(n)
-        for first in range(0, n, _FIT_BLOCK):
-            chosen = order[first : first + _FIT_BLOCK]
-            part = None if weights is None else weights[chosen]
-            model._learn(take_rows(rows, chosen), targets[chosen], part)
-        if model._decides_once:  # samples decide, not their repetitions
-            model.flush()
-    model.flush()

@@ -16,16 +16,13 @@ from kernelstream.core.kernel import Rows
 from kernelstream.losses import make_loss
 from kernelstream.models import _parameters as p
 from kernelstream.models import _validation as check
-from kernelstream.models._base import KernelEstimator, as_before_on_error, learn_epochs
+from kernelstream.models._base import KernelEstimator
+from kernelstream.models._stream import StreamEstimator, as_before_on_error, learn_epochs
 from kernelstream.rows import count_rows, slice_rows
 
 
-class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
+class StreamClassifier(ClassifierMixin, StreamEstimator):  # type: ignore[misc]
     """Classes as outputs: one for two classes, one per class for more."""
-
-    loss: p.ClassLoss = field(default="hinge", kw_only=False)
-    n_epochs: p.Epochs = 5
-    shuffle: p.Shuffle = True
 
     classes_: Annotated[NDArray[Any], "The labels seen so far, sorted."] = field(init=False)
 
@@ -33,11 +30,9 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
     def _outputs(self) -> int:
         return _outputs_for(len(self.classes_))
 
-    def _check_combination(self) -> None:
-        super()._check_combination()
-        if make_loss(self.loss).for_regression:
-            other = type(self).__name__.replace("Classifier", "Regressor")
-            raise ValueError(f"{self.loss!r} is a loss for regression: use {other}")
+    def _add_output(self, place: int, before: int) -> None:
+        """Room for one more class, where there were so many ``before``."""
+        raise NotImplementedError
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from scratch, ``n_epochs`` times over the samples.
@@ -131,7 +126,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
 
         def meet(sample: Rows) -> None:  # learned next, but predicted without its class
             nonlocal met
-            said.append((self.classes_, self._values(sample)))
+            said.append((self.classes_, self._values_next(sample)))
             met = 1
 
         self._consume(X, y, classes, sample_weight, learn, meet)
@@ -171,11 +166,10 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
                 if new:
                     self.classes_ = known
                     self._start(X, rows)
-                outputs = _outputs_for(len(known) + len(arrivals))
-                self._capacity_limit(self.n_features_in_, outputs)
-                check.check_kernel_range(self.kernel_, rows)
+                self._check_room(_outputs_for(len(known) + len(arrivals)))
+                self._check_range(rows)
         else:
-            check.check_kernel_range(self.kernel_, rows)
+            self._check_range(rows)
             learn(rows, self.classes_.searchsorted(labels).astype(np.float64), weights)
             return
         if not new and known is not self.classes_:
@@ -215,21 +209,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         self.classes_ = np.insert(
             self.classes_.astype(np.result_type(self.classes_, np.asarray(label))), place, label
         )
-        state, outputs = self._state, _outputs_for(before)
-        parts = [state.weights[k * outputs : (k + 1) * outputs] for k in range(self._parts)]
-        if before == 2:  # f becomes (-f/2, f/2): the margin between the two is what it was
-            parts = [np.concatenate([-0.5 * part, 0.5 * part]) for part in parts]
-        if before >= 2:
-            parts = [np.insert(part, place, 0.0, axis=0) for part in parts]
-        elif before == 1 and place == 0:  # the class so far becomes the positive one
-            parts = [-part for part in parts]
-        weights = np.concatenate(parts)
-        self._state = state._replace(weights=weights)
-        self._note_new_outputs(halved=before == 2)
-        self._shrink(self._capacity_limit(self.n_features_in_))
-        if self._pending is not None:
-            targets = self._pending.targets
-            targets[targets >= place] += 1.0
+        self._add_output(place, before)
         self._forget_plan()
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -250,14 +230,9 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         return classes[np.argmax(values, axis=1)]
 
     def _has_probabilities(self) -> bool:
-        if make_loss(self.loss).name == "log_loss":
-            return True
-        raise AttributeError(
-            f"probabilities need loss='log_loss', this model has {self.loss!r}; decision_function "
-            "is there with every loss"
-        )
+        return True
 
-    @available_if(_has_probabilities)
+    @available_if(lambda self: self._has_probabilities())
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """The probability of each class, (n, classes); for ``loss="log_loss"`` only."""
         values = self._evaluate(X)
@@ -268,7 +243,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         values = np.exp(values - values.max(axis=1, keepdims=True))
         return values / values.sum(axis=1, keepdims=True)
 
-    @available_if(_has_probabilities)
+    @available_if(lambda self: self._has_probabilities())
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """The logarithm of :meth:`predict_proba`."""
         with np.errstate(divide="ignore"):
@@ -291,6 +266,45 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         if not np.array_equal(np.unique(self.classes_), self.classes_):
             raise ValueError("the classes are not sorted, or not distinct")
         self._fixed_classes = bool(header["fixed"])
+
+
+class KernelClassifier(StreamClassifier, KernelEstimator):
+    """Classes as outputs of a kernel expansion."""
+
+    loss: p.ClassLoss = field(default="hinge", kw_only=False)
+    n_epochs: p.Epochs = 5
+    shuffle: p.Shuffle = True
+
+    def _check_combination(self) -> None:
+        super()._check_combination()
+        if make_loss(self.loss).for_regression:
+            other = type(self).__name__.replace("Classifier", "Regressor")
+            raise ValueError(f"{self.loss!r} is a loss for regression: use {other}")
+
+    def _add_output(self, place: int, before: int) -> None:
+        state, outputs = self._state, _outputs_for(before)
+        parts = [state.weights[k * outputs : (k + 1) * outputs] for k in range(self._parts)]
+        if before == 2:  # f becomes (-f/2, f/2): the margin between the two is what it was
+            parts = [np.concatenate([-0.5 * part, 0.5 * part]) for part in parts]
+        if before >= 2:
+            parts = [np.insert(part, place, 0.0, axis=0) for part in parts]
+        elif before == 1 and place == 0:  # the class so far becomes the positive one
+            parts = [-part for part in parts]
+        weights = np.concatenate(parts)
+        self._state = state._replace(weights=weights)
+        self._note_new_outputs(halved=before == 2)
+        self._shrink(self._capacity_limit(self.n_features_in_))
+        if self._pending is not None:
+            targets = self._pending.targets
+            targets[targets >= place] += 1.0
+
+    def _has_probabilities(self) -> bool:
+        if make_loss(self.loss).name == "log_loss":
+            return True
+        raise AttributeError(
+            f"probabilities need loss='log_loss', this model has {self.loss!r}; decision_function "
+            "is there with every loss"
+        )
 
 
 def _outputs_for(classes: int) -> int:

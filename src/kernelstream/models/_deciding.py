@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from kernelstream.compression.coverage import FIRST_SAMPLES, suggested_delta
 from kernelstream.core.kernel import Rows
 from kernelstream.core.state import SMALLEST_CAPACITY, state_bytes
-from kernelstream.models._base import KernelEstimator, as_before_on_error
+from kernelstream.models._base import KernelEstimator
 from kernelstream.models._memory import sample_bytes
+from kernelstream.models._stream import as_before_on_error
 from kernelstream.rows import slice_rows, take_rows
 
 

@@ -68,19 +68,42 @@ class Saved:
 
 
 class SavedModel(Saved):
-    """What makes an estimator a document and back."""
+    """What all estimators write and read in the same way."""
+
+    # Supplied by the estimator.
+    get_params: Any
+    _fitted: Any
+    _check_parameters: Any
+
+    def _stored_arrays(self) -> dict[str, NDArray[Any]]:
+        """What a file holds of what was learned."""
+        raise NotImplementedError
+
+    def _plain_parameters(self) -> dict[str, Any]:
+        return {name: _plain(value) for name, value in self.get_params().items()}
+
+    @classmethod
+    def _with_parameters(cls, parameters: Mapping[str, Any]) -> Any:
+        given = renamed.with_new_names(parameters, parameters_of(cls))
+        return cls(**{name: _unplain(value) for name, value in given.items()})
+
+    def _extra_header(self) -> dict[str, Any]:
+        return {}
+
+    def _restore_extra(self, header: dict[str, Any]) -> None:
+        pass
+
+
+class SavedExpansion(SavedModel):
+    """What makes an estimator on a kernel expansion a document and back."""
 
     # Supplied by the estimator.
     _state: State
     _pending: Any
     _factored: ClassVar[bool]
     _waits: ClassVar[bool]
-    _call: Any
     kernel_: Kernel
     n_features_in_: int
-    get_params: Any
-    _fitted: Any
-    _check_parameters: Any
 
     def _document(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         state = self._fitted()
@@ -113,19 +136,8 @@ class SavedModel(Saved):
         komp.check_read(state, kernel)
         return state
 
-    def _plain_parameters(self) -> dict[str, Any]:
-        return {name: _plain(value) for name, value in self.get_params().items()}
-
-    @classmethod
-    def _with_parameters(cls, parameters: Mapping[str, Any]) -> Any:
-        given = renamed.with_new_names(parameters, parameters_of(cls))
-        return cls(**{name: _unplain(value) for name, value in given.items()})
-
-    def _extra_header(self) -> dict[str, Any]:
-        return {}
-
-    def _restore_extra(self, header: dict[str, Any]) -> None:
-        pass
+    def _stored_arrays(self) -> dict[str, NDArray[Any]]:
+        return self._pack(self._fitted())[0]
 
     @classmethod
     def _from_document(cls, document: storage.Document) -> Self:
@@ -167,8 +179,7 @@ def stored_bytes(model: Any) -> int:
     Unlike ``nbytes_``, which also counts room for more points, it is the same after saving and
     loading.
     """
-    arrays, _ = model._pack(model._fitted())
-    return sum(array.nbytes for array in arrays.values())
+    return sum(array.nbytes for array in model._stored_arrays().values())
 
 
 def restore_names(model: Any, names: Any, features: int) -> None:

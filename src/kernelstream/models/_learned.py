@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import NotFittedError
 
 from kernelstream.core.kernel import Rows
-from kernelstream.core.state import State
 from kernelstream.expansion import KernelExpansion, expand
 from kernelstream.kernels import Kernel
 from kernelstream.models import _validation as check
@@ -20,18 +18,10 @@ class LearnedFunction:
 
     # Supplied by the estimator.
     _state: Any
+    _fitted: Any
     _outputs: Any
     average: Any
     kernel_: Kernel
-
-    def _fitted(self) -> State:
-        if not hasattr(self, "_state"):
-            ways = "'fit' or 'partial_fit'" if hasattr(self, "fit") else "'partial_fit'"
-            raise NotFittedError(
-                f"This {type(self).__name__} instance is not fitted yet. Call {ways} with some "
-                "samples before using this method."
-            )
-        return self._state
 
     @property
     def _live_weights(self) -> NDArray[np.float64]:
@@ -80,10 +70,6 @@ class LearnedFunction:
         """Samples that the function can be evaluated at."""
         self._fitted()
         return check.check_samples(self, X)
-
-    def _evaluate(self, X: Any) -> NDArray[np.float64]:
-        """(n, outputs): the function's values."""
-        return self._values(self._usable(X))
 
     def _values(self, rows: Rows) -> NDArray[np.float64]:
         return expand(self.kernel_, rows, self._state, self._live_weights)

@@ -14,22 +14,13 @@ from kernelstream.limits import LARGEST_ENTRY
 from kernelstream.losses import make_loss
 from kernelstream.models import _parameters as p
 from kernelstream.models import _validation as check
-from kernelstream.models._base import KernelEstimator, as_before_on_error, learn_epochs
+from kernelstream.models._base import KernelEstimator
+from kernelstream.models._stream import StreamEstimator, as_before_on_error, learn_epochs
 from kernelstream.rows import count_rows
 
 
-class KernelRegressor(RegressorMixin, KernelEstimator):  # type: ignore[misc]
+class StreamRegressor(RegressorMixin, StreamEstimator):  # type: ignore[misc]
     """A number as output."""
-
-    loss: p.NumberLoss = field(default="squared_error", kw_only=False)
-    n_epochs: p.Epochs = 5
-    shuffle: p.Shuffle = True
-
-    def _check_combination(self) -> None:
-        super()._check_combination()
-        if not make_loss(self.loss).for_regression:
-            other = type(self).__name__.replace("Regressor", "Classifier")
-            raise ValueError(f"{self.loss!r} is a loss for classes: use {other}")
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from scratch, ``n_epochs`` times over the samples.
@@ -87,7 +78,7 @@ class KernelRegressor(RegressorMixin, KernelEstimator):  # type: ignore[misc]
             with as_before_on_error(self):
                 self._start(X, rows)
         else:
-            check.check_kernel_range(self.kernel_, rows)
+            self._check_range(rows)
         return rows, targets, weights
 
     def learn_one(self, x: NDArray[np.float64], y: float) -> None:
@@ -110,3 +101,17 @@ class KernelRegressor(RegressorMixin, KernelEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> NDArray[np.float64]:
         """The predicted number for each sample."""
         return self._evaluate(X)[:, 0]
+
+
+class KernelRegressor(StreamRegressor, KernelEstimator):
+    """A number as output of a kernel expansion."""
+
+    loss: p.NumberLoss = field(default="squared_error", kw_only=False)
+    n_epochs: p.Epochs = 5
+    shuffle: p.Shuffle = True
+
+    def _check_combination(self) -> None:
+        super()._check_combination()
+        if not make_loss(self.loss).for_regression:
+            other = type(self).__name__.replace("Regressor", "Classifier")
+            raise ValueError(f"{self.loss!r} is a loss for classes: use {other}")

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 
 from kernelstream.buffer import Buffer
 from kernelstream.models import _validation as check
-from kernelstream.models._base import as_before_on_error
+from kernelstream.models._stream import as_before_on_error
 from kernelstream.parts import part_of, prefixed
 from kernelstream.standardisation import FARTHEST, Running
 

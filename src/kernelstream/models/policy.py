@@ -16,7 +16,7 @@ from kernelstream.errors import prefixed
 from kernelstream.expansion import KernelExpansion
 from kernelstream.models import _parameters as p
 from kernelstream.models import _validation as check
-from kernelstream.models._base import as_before_on_error
+from kernelstream.models._stream import as_before_on_error
 from kernelstream.models.polk import _POLK
 from kernelstream.parameters import Number, RandomState
 from kernelstream.registry import Method, register

@@ -342,6 +342,15 @@ def group_pass(group, outputs, rows, targets, sample_weights, out, first, varian
 
 
 @compiled
+def shrink_group(group, outputs, most):
+    """Drop points until there are ``most``, those first that the second order needs least."""
+    v, column, turned = np.empty((3, len(group.norms)))
+    while group.status[0].points > most:
+        j = find_cheapest(group, 0, outputs, group.status[0].points)
+        drop_point(group, j, v, column, turned)
+
+
+@compiled
 def independent_points(gram, threshold):
     """The points that are further than ``threshold`` from the span of those before, squared."""
     n = len(gram)

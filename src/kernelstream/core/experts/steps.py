@@ -29,11 +29,11 @@ def logistic(w):
 
 @inner
 def solve_logistic(margin, reach):
-    """s = 1 / (1 + exp(margin + reach s)), by Newton from w = 0, which comes from one side.
+    """s = 1 / (1 + exp(margin + reach s)), by Newton on w = -(margin + reach s).
 
     Newton on the loss itself oscillates where the reach is large.
     """
-    w = 0.0
+    w = -math.log(1.0 + reach) if margin + 0.5 * reach > 0.0 else 0.0
     for _ in range(60):
         s = logistic(w)
         change = (w + margin + reach * s) / (1.0 + reach * s * (1.0 - s))
@@ -51,6 +51,9 @@ def implicit_step(values, i, target, reach, gradient):
     the beginning.
     """
     classes = values.shape[1]
+    if classes == 1:
+        gradient[0] = 0.0
+        return
     top = -math.inf
     for c in range(classes):
         if c != target:

@@ -17,7 +17,7 @@ FAR = 3.0
 class ColumnUnits(NamedTuple):
     """Running statistics of p columns."""
 
-    count: NDArray[np.float64]  # (p,) values so far, without missing ones
+    values: NDArray[np.float64]  # (p,) values so far, without missing ones
     mean: NDArray[np.float64]
     variance: NDArray[np.float64]
     filled: NDArray[np.float64]  # how many are not zero, as a fraction
@@ -29,14 +29,14 @@ class ColumnUnits(NamedTuple):
 @inner
 def follow_column(units, j, x):
     """Statistics of a column after one more value."""
-    units.count[j] += 1.0
+    units.values[j] += 1.0
     low, high = units.low[j], units.high[j]
-    if units.count[j] == 1.0:
+    if units.values[j] == 1.0:
         units.low[j] = units.high[j] = x
     elif low <= high and x != low and x != high:
         units.low[j] = min(low, x) if low == high else 1.0
         units.high[j] = max(high, x) if low == high else 0.0
-    rate = max(1.0 / units.count[j], SLOWEST)
+    rate = max(1.0 / units.values[j], SLOWEST)
     apart = x - units.mean[j]
     units.mean[j] += rate * apart
     units.variance[j] = (1.0 - rate) * (units.variance[j] + rate * apart * apart)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from kernelstream.core.experts.group import GroupState
 from kernelstream.core.kernel import Rows
 from kernelstream.core.threads import one_thread
-from kernelstream.models.auto._committee import Committee, Sizes
-from kernelstream.models.auto._group import SIZE, Group
-from kernelstream.models.auto._units import RowUnits, TargetUnits
+from kernelstream.models._auto._committee import Committee, Sizes
+from kernelstream.models._auto._group import SIZE, Group, live
+from kernelstream.models._auto._units import RowUnits, TargetUnits
 from kernelstream.parts import Arrays, part_of, prefixed
 from kernelstream.rows import count_rows, slice_rows
 
@@ -25,11 +25,11 @@ class AutoState:
 
     def __init__(
         self, features: int, outputs: int, numbers: bool, moving: bool, sizes: Sizes,
-        delayed: bool, seed: int,
+        delayed: bool, forget: bool | str, seed: int,
     ) -> None:  # fmt: skip
         self.rows = RowUnits(features, moving)
         self.targets = TargetUnits() if numbers else None
-        self.committee = Committee(self.rows.width, outputs, numbers, sizes, delayed, seed)
+        self.committee = Committee(self.rows.width, outputs, numbers, sizes, delayed, forget, seed)
 
     @property
     def nbytes(self) -> int:
@@ -104,6 +104,7 @@ class AutoState:
             "outputs": committee.outputs,
             "sizes": list(committee.sizes),
             "delayed": committee.delayed,
+            "forget": committee.forget,
             "seed": committee.seed,
             "seen": committee.seen,
             "raced": committee.raced,
@@ -141,12 +142,16 @@ class AutoState:
         ):
             raise ValueError("the sizes of the state are out of range")
         flags = [header["moving"], header["delayed"], sizes.diagonal]
-        if not all(type(flag) is bool for flag in flags):
+        if not all(type(flag) is bool for flag in flags) or header["forget"] not in (
+            True,
+            False,
+            "auto",
+        ):
             raise ValueError("the state's settings are out of range")
         _check_room(arrays, header, features)
         result = cls(
             features, header["outputs"], numbers, header["moving"], sizes, header["delayed"],
-            header["seed"],
+            header["forget"], header["seed"],
         )  # fmt: skip
         committee = result.committee
         if numbers:
@@ -193,19 +198,6 @@ def _plain_arrays(committee: Committee) -> Arrays:
     return found
 
 
-#: Arrays of a group by the axes along which they are as long as there are points.
-_BY_POINT = {
-    "points": (1,), "norms": (0,), "factor": (0, 1), "diagonal": (0,), "covariance": (0, 1),
-    "weights": (1,),
-}  # fmt: skip
-
-
-def _live(name: str, array: NDArray[Any], points: int) -> Any:
-    """The part of an array that belongs to points."""
-    axes = _BY_POINT.get(name, ())
-    return array[tuple(slice(points if axis in axes else None) for axis in range(array.ndim))]
-
-
 def _group_header(group: Group) -> dict[str, Any]:
     names = ("scale", "power", "shrinkage")
     return {name: float(getattr(group, name)) for name in names} | {
@@ -215,7 +207,7 @@ def _group_header(group: Group) -> dict[str, Any]:
 
 def _group_arrays(group: Group) -> Arrays:
     arrays = {
-        name: np.ascontiguousarray(_live(name, getattr(group.state, name), group.order))
+        name: np.ascontiguousarray(live(name, getattr(group.state, name), group.order))
         for name in GroupState._fields[1:]
     }
     return {**arrays, "turn": group.turn.copy()}
@@ -241,7 +233,7 @@ def _read_group(committee: Committee, note: Mapping[str, Any], arrays: Arrays) -
     if min(status["gamma"], status["amplitude"], status["noise"]) <= 0.0 or status["interval"] < 1:
         raise ValueError("the settings of a group are out of range")
     for name in GroupState._fields[1:]:
-        target = _live(name, getattr(group.state, name), group.order)
+        target = live(name, getattr(group.state, name), group.order)
         _fill({name: target}, arrays)
     _fill({"turn": group.turn}, arrays)
     if group.residual() > 1e-3:
@@ -279,7 +271,7 @@ def _fill(targets: Mapping[str, NDArray[Any]], arrays: Mapping[str, Any]) -> Non
 
 def _check_room(arrays: Mapping[str, Any], header: Mapping[str, Any], features: int) -> None:
     """Refuse sizes that the arrays contradict, before anything of that size is made."""
-    counts, units = arrays["counts"], arrays["units_count"]
+    counts, units = arrays["counts"], arrays["units_values"]
     width = RowUnits(min(features, 2**24), False).width
     if counts.ndim != 3 or counts.shape[2] != header["outputs"]:
         raise ValueError("the number of outputs contradicts the state")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from kernelstream.core.experts.linear import LINEAR_STATUS, LinearState, linear_pass
 from kernelstream.core.experts.mixture import MixtureState, mix_classes, mix_numbers
 from kernelstream.core.experts.targets import chain_pass, level_pass
-from kernelstream.models.auto._group import SIZE, Group
+from kernelstream.models._auto._group import SIZE, Group
 
 #: gamma times features of the groups at the beginning, and how they learn scales of columns.
 SCALES = ((0.125, 1.0, 4.0), (0.5, 0.5, 1.0), (2.0, 1.0, 4.0))
@@ -20,9 +20,13 @@ _COARSEST, _FINEST = 1 / 32, 512.0
 LINEAR = ((False, 1.0), (False, 0.999), (True, 1.0), (True, 0.999))
 #: Decays of the chains of classes; the last one counts classes alone.
 _DECAYS = (0.999, 0.95, 0.999)
+#: Points of a group before the race.
+MOST = 128
 #: Rows between two looks at the groups, and before the first race.
 EVERY = 256
 _FIRST_RACE = 2048
+#: Events that are remembered.
+_MOST_EVENTS = 50
 #: The full metric needs the square of the features.
 _WIDEST_METRIC = 128
 
@@ -36,6 +40,58 @@ class Sizes(NamedTuple):
     diagonal: bool  # whether linear experts keep the diagonal of their covariance alone
 
 
+def plan(
+    features: int,
+    outputs: int,
+    numbers: bool,
+    delayed: bool,
+    max_points: int,
+    max_bytes: int | None,
+) -> Sizes:
+    """What fits: as many points as possible, after what the other experts need."""
+    limit = np.inf if max_bytes is None else max_bytes
+    linear = sum(8 * (1 + features + outputs * lagged) ** 2 for lagged, _ in LINEAR)
+    memory = int(min(512, max(16, limit / 8 // (8 * (features + 1)))))
+
+    def sizes(most: int, large: int) -> Sizes:
+        return Sizes(most, large, memory, linear > limit / 4)
+
+    def largest(room: int, make: Any) -> int:
+        low, high = 0, room
+        while low < high:
+            middle = (low + high + 1) // 2
+            fits = nbytes_for(features, outputs, numbers, delayed, make(middle)) <= limit
+            low, high = (middle, high) if fits else (low, middle - 1)
+        return low
+
+    most = largest(min(MOST, max_points), lambda size: sizes(size, size))
+    if most == 0:
+        least = nbytes_for(features, outputs, numbers, delayed, sizes(1, 1))
+        raise ValueError(
+            f"max_bytes={max_bytes} does not hold a single point: for {features} features and "
+            f"{outputs} outputs it must be {least} at least"
+        )
+    return sizes(most, max(most, largest(max_points, lambda size: sizes(most, max(most, size)))))
+
+
+def nbytes_for(features: int, outputs: int, numbers: bool, delayed: bool, sizes: Sizes) -> int:
+    """The most bytes that a model ever holds, in closed form."""
+    full = features <= _WIDEST_METRIC
+    small, large = (Group.nbytes_for(features, outputs, m, False) for m in sizes[:2])
+    turned, long = (Group.nbytes_for(features, outputs, m, full) for m in sizes[:2])
+    groups = max(3 * small, large + small + turned, large + long)
+    experts, count = 0, len(SCALES) * SIZE + (2 if numbers else len(_DECAYS))
+    for lagged, _ in LINEAR:
+        if not (lagged and delayed):
+            width = 1 + features + outputs * lagged
+            experts += 8 * width * ((1 if sizes.diagonal else width) + outputs)
+            experts += LINEAR_STATUS.itemsize
+            count += 1
+    mixture = 8 * (1 if delayed else 2) * (count * (count + 6) + 4) + 8
+    counts = 8 * len(_DECAYS) * (outputs + 1) * outputs
+    return groups + experts + mixture + counts + 8 * (sizes.memory + 7) * (features + 1)
+
+
 class Committee:
     """Experts and mixtures for rows in units.
 
@@ -45,10 +101,11 @@ class Committee:
     """
 
     def __init__(
-        self, features: int, outputs: int, numbers: bool, sizes: Sizes, delayed: bool, seed: int
-    ) -> None:
+        self, features: int, outputs: int, numbers: bool, sizes: Sizes, delayed: bool,
+        forget: bool | str, seed: int,
+    ) -> None:  # fmt: skip
         self.features, self.outputs, self.numbers = features, outputs, numbers
-        self.sizes, self.delayed, self.seed = sizes, delayed, seed
+        self.sizes, self.delayed, self.forget, self.seed = sizes, delayed, forget, seed
         self.seen = 0
         self.groups: list[Group | None] = [
             self._group(scale, power, shrinkage, place)
@@ -70,6 +127,7 @@ class Committee:
         self.closed: dict[float, tuple[int, int]] = {}  # scale: closed until, openings
         self.events: list[tuple[int, str]] = []
         self.mixture = self._mixtures()
+        self._allowed = self.mixture.used.copy()
 
     # ---- the parts --------------------------------------------------------------------
 
@@ -104,8 +162,26 @@ class Committee:
         found[last : last + (1 if self.numbers else len(_DECAYS) - 1)] = True
         return found
 
+    def _kernel_and_linear(self) -> list[int]:
+        return list(range(SIZE * len(self.groups) + len(self.linear)))
+
+    def _lasting(self) -> list[int]:
+        """Experts for which all rows count alike."""
+        first = SIZE * len(self.groups)
+        found = [SIZE * place for place in range(len(self.groups))]
+        forgets = [linear.status[0]["forget"] < 1.0 for linear in self.linear]
+        return found + [first + k for k, forgetting in enumerate(forgets) if not forgetting]
+
+    def _forgetting(self) -> list[int]:
+        lasting = set(self._lasting())
+        return [k for k in self._kernel_and_linear() if k not in lasting]
+
     def _mixtures(self) -> MixtureState:
-        all_, any_ = np.ones(self.experts, bool), ~self._uses_last_target()
+        all_ = np.ones(self.experts, bool)
+        if self.forget != "auto":  # experts of one kind alone
+            all_[self._kernel_and_linear()] = False
+            all_[self._lasting() if not self.forget else self._forgetting()] = True
+        any_ = all_ & ~self._uses_last_target()
         used = np.stack([any_] if self.delayed else [all_, any_]).astype(np.int64)
         even = used / used.sum(axis=1, keepdims=True)
         e = self.experts
@@ -120,7 +196,12 @@ class Committee:
 
     @property
     def nbytes(self) -> int:
-        held = [self.counts, self.memory_rows, self.memory_targets, *self.mixture]
+        held: list[NDArray[Any]] = [
+            self.counts,
+            self.memory_rows,
+            self.memory_targets,
+            *self.mixture,
+        ]
         held += [part for linear in self.linear for part in linear]
         return sum(part.nbytes for part in held) + sum(g.nbytes for g in self.groups if g)
 
@@ -155,6 +236,22 @@ class Committee:
         if self.last[0] >= place:
             self.last += 1.0
         self.memory_targets[self.memory_targets >= place] += 1.0
+
+    def resize(self, sizes: Sizes) -> None:
+        """Other sizes: caps changed, or there are more classes."""
+        for place, group in enumerate(self.groups):
+            if group is not None:
+                large = bool(self.raced) and group.state.status[0]["most"] == self.sizes.large
+                large = large and place != self.challenger
+                group.resize(sizes.large if large else sizes.most)
+        for k, linear in enumerate(self.linear):
+            if sizes.diagonal and len(linear.covariance) > 1:
+                diagonal = np.diagonal(linear.covariance)[None].copy()
+                self.linear[k] = linear._replace(covariance=diagonal)
+        self.memory_rows = self.memory_rows[-sizes.memory :].copy()
+        self.memory_targets = self.memory_targets[-sizes.memory :].copy()
+        # A diagonal stays one: the rest of the covariance is gone.
+        self.sizes = sizes._replace(diagonal=sizes.diagonal or self.sizes.diagonal)
 
     # ---- rows -------------------------------------------------------------------------
 
@@ -221,7 +318,8 @@ class Committee:
         self.last[:] = (self.last + shift) * stretch
         self.level[:] = (self.level + shift) * stretch
         self.memory_targets = (self.memory_targets + shift) * stretch
-        self.mixture.scales[:] = np.maximum(self.mixture.scales * stretch**2, 1e-12)
+        square = min(stretch, 1e100) ** 2
+        self.mixture.scales[:] = np.clip(self.mixture.scales * square, 1e-12, 1e8)
 
     def group_losses(self) -> NDArray[np.float64]:
         """Of each group's experts, weighted by their shares; inf where there is no group."""
@@ -236,7 +334,7 @@ class Committee:
         """Another group in this place, or none."""
         self.groups[place] = group
         mine, mixture = slice(SIZE * place, SIZE * (place + 1)), self.mixture
-        mixture.used[:, mine] = group is not None
+        mixture.used[:, mine] = self._allowed[:, mine] * (group is not None)
         mixture.powers[:, mine] = 0.0
         mixture.squares[:, mine] = 0.0
         mixture.squares[:, :, mine] = 0.0
@@ -260,7 +358,7 @@ class Committee:
         losses, place = self.group_losses(), self.challenger
         group = self.groups[place]
         if group is not None and losses[place] < losses[self.leader]:
-            group.grow(self.sizes.large)
+            group.resize(self.sizes.large)
             losses[[k for k, other in enumerate(self.groups) if other is None or k == place]] = -1
             self._place(int(np.argmax(losses)), None)
             self._note("the full metric leads")
@@ -273,18 +371,13 @@ class Committee:
         """Where the stream does not change, the best length scale gets more points."""
         if self.raced or self.seen < _FIRST_RACE or self.seen & (self.seen - 1):
             return
-        lasting = [SIZE * place for place in range(len(self.groups))]
-        first = SIZE * len(self.groups)
-        lasting += [
-            first + k for k, expert in enumerate(self.linear) if expert.status[0]["forget"] == 1.0
-        ]
-        if self.mixture.recent[0, lasting].sum() <= 0.5:
+        if self.mixture.recent[0, self._lasting()].sum() <= 0.5:
             return
         losses = self.group_losses()
         self.raced, self.leader = self.seen, int(np.argmin(losses))
         leader, worst = self.groups[self.leader], int(np.argmax(losses))
         assert leader is not None
-        leader.grow(self.sizes.large)
+        leader.resize(self.sizes.large)
         self._note(f"length scale {leader.scale:g} leads")
         if self.features <= _WIDEST_METRIC:
             group = self._group(max(leader.scale, 2.0), 1.0, 4.0, self.seen, full=True)
@@ -318,4 +411,4 @@ class Committee:
             return
 
     def _note(self, what: str) -> None:
-        self.events.append((self.seen, what))
+        self.events = [*self.events, (self.seen, what)][-_MOST_EVENTS:]

@@ -15,6 +15,7 @@ from kernelstream.core.experts.group import (
     group_pass,
     independent_points,
     project_rows,
+    shrink_group,
 )
 
 #: Steps of the first-order experts.
@@ -26,6 +27,19 @@ _FIRST_SCALES = 64
 #: How much of the certainty is kept when a factor is made again; without this the second-order
 #: expert becomes overconfident.
 _KEPT = 0.3
+
+
+#: Arrays of a group by the axes along which they are as long as there are points.
+BY_POINT = {
+    "points": (1,), "norms": (0,), "factor": (0, 1), "diagonal": (0,), "covariance": (0, 1),
+    "weights": (1,),
+}  # fmt: skip
+
+
+def live(name: str, array: NDArray[Any], points: int) -> NDArray[Any]:
+    """The part of a group's array that belongs to its points."""
+    axes = BY_POINT.get(name, ())
+    return array[tuple(slice(points if axis in axes else None) for axis in range(array.ndim))]
 
 
 class Group:
@@ -136,9 +150,10 @@ class Group:
     def change_units(self, shift: float, stretch: float) -> None:
         """Targets are now (y + shift) * stretch of what they were; so are the functions."""
         state, n = self.state, self.order
-        state.status["noise"] = np.maximum(state.status["noise"] * stretch**2, 1e-8)
-        state.status["mean_loss"] *= stretch**2
-        state.losses[:] *= stretch**2
+        square = min(stretch, 1e100) ** 2
+        state.status["noise"] = np.clip(state.status["noise"] * square, 1e-8, 1e4)
+        state.status["mean_loss"] = np.minimum(state.status["mean_loss"] * square, 1e8)
+        state.losses[:] = np.minimum(state.losses * square, 1e8)
         state.weights[:, :n] += shift * state.factor[:n, :n].sum(axis=0)
         state.weights[:, :n] *= stretch
 
@@ -200,17 +215,18 @@ class Group:
         points = state.points[:, :n]
         state.norms[:n] = (state.scales[:, None] * points * points).sum(axis=0)
 
-    def grow(self, most: int) -> None:
-        """Room for more points."""
-        self.state.status["most"] = most
-        axes = {"points": (1,), "norms": (0,), "factor": (0, 1), "diagonal": (0,),
-                "covariance": (0, 1), "weights": (1,)}  # fmt: skip
-        for name, grown in axes.items():
+    def resize(self, most: int) -> None:
+        """Room for so many points; those that no longer fit leave."""
+        shrink_group(self.state, self.outputs, most)
+        status, n = self.state.status, self.order
+        status["most"] = most
+        changed = {}
+        for name, axes in BY_POINT.items():
             old = getattr(self.state, name)
-            shape = [most + 1 if axis in grown else size for axis, size in enumerate(old.shape)]
-            new = np.zeros(shape)
-            new[tuple(slice(0, size) for size in old.shape)] = old
-            self.state = self.state._replace(**{name: new})
+            shape = [most + 1 if axis in axes else size for axis, size in enumerate(old.shape)]
+            changed[name] = np.zeros(shape)
+            live(name, changed[name], n)[...] = live(name, old, n)
+        self.state = GroupState(**{**self.state._asdict(), **changed})
 
     def add_output(self, place: int) -> None:
         """Room for one more class, at ``place``."""
