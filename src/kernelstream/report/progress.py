@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelstream.evaluation.metrics import METRICS
 from kernelstream.models._files import stored_bytes
 from kernelstream.report import charts
 from kernelstream.report.charts import MINUS, MISSING, Chart, Series, Values, compact, line_chart
@@ -17,8 +18,7 @@ from kernelstream.report.charts import MINUS, MISSING, Chart, Series, Values, co
 # Columns of a trace that are not metrics; the others are, the first of them in the headline.
 BOOKKEEPING = ("samples", "seconds", "model_order", "bytes", "error_spent", "residual")
 BASELINES = ("no_change", "majority")
-BETTER_HIGH = {"accuracy", "kappa", "f1", "auc", "balanced_accuracy", "r2"}
-BETTER_LOW = {"error", "log_loss", "mae", "mse", "rmse"}
+BETTER_LOW = {"mse", *(name for name, metric in METRICS.items() if metric.lower_is_better)}
 STYLES = ("dashed", "dotted")  # of the baselines
 SHARES = {"accuracy", "balanced_accuracy", "error"}
 NAMES = {"auc": "AUC", "f1": "F1", "mae": "MAE", "mse": "MSE", "r2": "R²", "rmse": "RMSE"}
@@ -111,9 +111,9 @@ def _lift(progress: Progress, metric: str, baseline: str) -> Card:
     remark = f"baseline {metric_text(metric, other)}"
     if not math.isfinite(value) or not math.isfinite(other):
         return Card(label, MISSING, "no baseline was recorded" if math.isnan(other) else "")
-    if metric not in BETTER_HIGH | BETTER_LOW:
+    if metric not in METRICS.keys() | BETTER_LOW:
         return Card(f"Difference to {name}", _signed(value - other, compact), remark)
-    gain = value - other if metric in BETTER_HIGH else other - value
+    gain = other - value if metric in BETTER_LOW else value - other
     tone = "good" if gain > 0.0 else "bad" if gain < 0.0 else ""
     if metric in SHARES:
         points = f"{100.0 * gain:+.1f}".replace("-", MINUS) if gain else "0.0"
