@@ -79,7 +79,7 @@ def test_a_stream_source_takes_two_files(tmp_path):
     environment = os.environ | {"PYTHONPATH": str(tmp_path / "src"), "NUMBA_DISABLE_JIT": "1"}
     for words in (
         ["-m", "kernelstream", "learn", str(data), "--task", "classification", "--json"],
-        ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", files[1]],
+        ["-m", "pytest", "-q", "-p", "no:cacheprovider", files[1]],
     ):
         done = subprocess.run(
             [sys.executable, *words], cwd=tmp_path, env=environment, capture_output=True, text=True

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Annotated, Any, Optional
 
-import numpy as np
 import typer
 
 from kernelstream import storage
@@ -63,6 +62,7 @@ def predict(
     if out is not None and out.suffix in _NOT_CSV:
         raise UserError(f"{out}: predictions are written as CSV", "use a name that ends in .csv")
     learned = load_stream_model(model)
+    score: Any = getattr(learned, "predict_proba", getattr(learned, "decision_function", None))
     kept = list(dict.fromkeys(keep or []))
     ours = ["line", f"predicted_{learned.target}", *_score_names(learned, scores)]
     theirs = [f"{name}_" if name in ours else name for name in kept]
@@ -77,7 +77,7 @@ def predict(
                 columns = [batch.lines.tolist(), *(_written(batch.columns[name]) for name in kept)]
                 columns.append(learned.predict(batch).tolist())
                 if scores:
-                    columns.extend(_scores(learned, batch).T.tolist())
+                    columns.extend(score(batch).reshape(len(batch), -1).T.tolist())
                 writer.writerows(zip(*columns, strict=True))
         warn_of_bad_rows(source)
 
@@ -215,8 +215,3 @@ def _score_names(model: StreamModel, wanted: bool) -> list[str]:
         return [f"probability_{label}" for label in model.classes_]
     several = len(model.classes_) > 2
     return [f"decision_{label}" for label in model.classes_] if several else ["decision"]
-
-
-def _scores(model: StreamModel, batch: Any) -> np.ndarray:
-    score = model.predict_proba if hasattr(model, "predict_proba") else model.decision_function
-    return score(batch).reshape(len(batch), -1)  # type: ignore[no-any-return]

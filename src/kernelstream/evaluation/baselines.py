@@ -41,7 +41,11 @@ class Baselines:
         """Take in the next targets: codes of labels, or numbers."""
         if not self._scored or not len(truth):
             return
-        favourites = self._running_mean(truth) if self.labels is None else self._leaders(truth)
+        if self.labels is None:
+            series = self._sums.run(np.stack([np.ones(len(truth)), truth], axis=1))
+            favourites = series[:, 1] / series[:, 0]
+        else:
+            favourites = self._leaders(truth)
         upcoming = np.stack([truth, favourites], axis=1)
         said = np.concatenate([self._waiting, upcoming])
         self._waiting = said[len(truth) :]
@@ -51,10 +55,6 @@ class Baselines:
                 metrics.update(truth[known], prediction[known])
             else:
                 metrics.update_codes(truth[known], prediction[known].astype(np.int64))
-
-    def _running_mean(self, truth: Floats) -> Floats:
-        series = self._sums.run(np.stack([np.ones(len(truth)), truth], axis=1))
-        return series[:, 1] / series[:, 0]
 
     def _leaders(self, truth: NDArray[np.int64]) -> Floats:
         """The most frequent class after each sample."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,12 +110,13 @@ class Learner:
 
     def learn(self, X: Any, y: NDArray[Any]) -> None:
         """Learning alone."""
-        if self.fresh and self.classes is not None and _takes_classes(self.model):
-            self.model.partial_fit(X, y, classes=self.classes)
+        learn = self.model.partial_fit
+        if self.fresh and self.classes is not None and "classes" in signature(learn).parameters:
+            learn(X, y, classes=self.classes)
         elif self.compiled and not self.fresh and len(y) == 1 and isinstance(X, np.ndarray):
             self.model.learn_one(X[0], y[0])
         else:
-            self.model.partial_fit(X, y)
+            learn(X, y)
         self.fresh = False
 
     def predict(self, X: Any, y: NDArray[Any], unmeasured: int) -> Said:
@@ -188,10 +189,6 @@ def _is_fitted(model: Any) -> bool:
     except NotFittedError:
         return False
     return True
-
-
-def _takes_classes(model: Any) -> bool:
-    return "classes" in inspect.signature(model.partial_fit).parameters
 
 
 def _softmax(values: NDArray[np.float64], classes: int) -> NDArray[np.float64]:

@@ -95,10 +95,6 @@ def _auc(s: ClassSummary) -> float:
     return _ratio(rank_sum - n_positive * (n_positive + 1) / 2, n_positive * (n - n_positive))
 
 
-def _r2(s: NumberSummary) -> float:
-    return 1.0 - _ratio(s.squares, s.spread)
-
-
 def _ratio(upper: Any, lower: Any) -> float:
     """NaN where there is nothing to divide by: the metric is not defined."""
     return float(upper / lower) if lower > 0.0 else np.nan
@@ -114,7 +110,7 @@ METRICS: dict[str, Metric] = {
     "auc": Metric(_auc, True, False, "decision"),
     "mae": Metric(lambda s: _ratio(s.absolute, s.weight), False, True),
     "rmse": Metric(lambda s: _ratio(s.squares, s.weight) ** 0.5, False, True),
-    "r2": Metric(_r2, False),
+    "r2": Metric(lambda s: 1.0 - _ratio(s.squares, s.spread), False),
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any, Self
 
@@ -75,19 +75,15 @@ def prequential(
         model, metrics, every=every, window=window, fading=fading, lag=lag, classes=classes,
         on_record=on_record,
     )  # fmt: skip
-    one_pair = isinstance(stream, tuple) and len(stream) == 2 and not _is_pair(stream[0])
-    pairs: Iterable[Any] = [stream] if one_pair else stream
-    for pair in pairs:
+    pair_like = isinstance(stream, tuple) and len(stream) == 2
+    of_pairs = pair_like and isinstance(stream[0], tuple) and len(stream[0]) == 2
+    for pair in [stream] if pair_like and not of_pairs else stream:
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise ValueError(
                 f"a stream is one tuple (X, y) or an iterable of them, got a {type(pair).__name__}"
             )
         run.update(*pair)
     return run.finish()
-
-
-def _is_pair(item: Any) -> bool:
-    return isinstance(item, tuple) and len(item) == 2
 
 
 class Prequential:

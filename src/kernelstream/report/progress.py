@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelstream.evaluation.metrics import METRICS
 from kernelstream.models._files import stored_bytes
 from kernelstream.report import charts
 from kernelstream.report.charts import MINUS, MISSING, Chart, Series, Values, compact, line_chart
@@ -17,8 +18,7 @@ from kernelstream.report.charts import MINUS, MISSING, Chart, Series, Values, co
 # Columns of a trace that are not metrics; the others are, the first of them in the headline.
 BOOKKEEPING = ("samples", "seconds", "model_order", "bytes", "error_spent", "residual")
 BASELINES = ("no_change", "majority")
-BETTER_HIGH = {"accuracy", "kappa", "f1", "auc", "balanced_accuracy", "r2"}
-BETTER_LOW = {"error", "log_loss", "mae", "mse", "rmse"}
+BETTER_LOW = {"mse", *(name for name, metric in METRICS.items() if metric.lower_is_better)}
 STYLES = ("dashed", "dotted")  # of the baselines
 SHARES = {"accuracy", "balanced_accuracy", "error"}
 NAMES = {"auc": "AUC", "f1": "F1", "mae": "MAE", "mse": "MSE", "r2": "R²", "rmse": "RMSE"}
@@ -111,12 +111,13 @@ def _lift(progress: Progress, metric: str, baseline: str) -> Card:
     remark = f"baseline {metric_text(metric, other)}"
     if not math.isfinite(value) or not math.isfinite(other):
         return Card(label, MISSING, "no baseline was recorded" if math.isnan(other) else "")
-    if metric not in BETTER_HIGH | BETTER_LOW:
+    if metric not in METRICS.keys() | BETTER_LOW:
         return Card(f"Difference to {name}", _signed(value - other, compact), remark)
-    gain = value - other if metric in BETTER_HIGH else other - value
+    gain = other - value if metric in BETTER_LOW else value - other
     tone = "good" if gain > 0.0 else "bad" if gain < 0.0 else ""
     if metric in SHARES:
-        return Card(label, _signed(100.0 * gain, _tenths), remark, "points", tone)
+        points = f"{100.0 * gain:+.1f}".replace("-", MINUS) if gain else "0.0"
+        return Card(label, points, remark, "points", tone)
     if metric in BETTER_LOW and other > 0.0:  # how much of the baseline's loss is gone
         return Card(label, _signed(gain / other, charts.percent), remark, tone=tone)
     return Card(label, _signed(gain, compact), remark, tone=tone)
@@ -141,10 +142,11 @@ def metric_chart(progress: Progress) -> Chart:
     if metric is None:
         return line_chart("Metric", progress["samples"], [])
     name = metric_name(metric)
-    series = [
-        Series(f"baseline: {text}", style, _first_finite(progress, f"{column}_window", column))
-        for (column, text), style in zip(progress.baselines.items(), STYLES, strict=True)
-    ]
+    series = []
+    for (column, text), style in zip(progress.baselines.items(), STYLES, strict=True):
+        windowed = progress[f"{column}_window"]
+        known = windowed if np.isfinite(windowed).any() else progress[column]
+        series.append(Series(f"baseline: {text}", style, known))
     series += [
         Series(f"{name}, cumulative", "thin", progress[metric]),
         Series(f"{name}, windowed", "thick", progress[f"{metric}_window"]),
@@ -209,23 +211,12 @@ def _numbers(values: Any) -> NDArray[np.float64]:
     return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
-def _first_finite(progress: Progress, *names: str) -> Values:
-    for name in names:
-        if np.isfinite(progress[name]).any():
-            return progress[name]
-    return progress[names[-1]]
-
-
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
 def _grouped(count: float) -> str:
     return f"{count:,.0f}".replace(",", "\u202f")
-
-
-def _tenths(value: float) -> str:
-    return f"{MINUS if value < 0 else ''}{abs(value):.1f}"
 
 
 def _signed(value: float, format: Any) -> str:

@@ -40,17 +40,14 @@ def risk_section(losses: Mapping[str, Any]) -> RiskSection:
     return RiskSection(
         columns=list(losses),
         rows=[
-            (_label(name), [compact(summary[name]) for summary in summaries])
+            (
+                NAMES.get(name) or f"CVaR {name.removeprefix('cvar_')} % (mean of the worst)",
+                [compact(summary[name]) for summary in summaries],
+            )
             for name in summaries[0]
         ],
         charts=[_histogram(losses), _tails(losses)],
     )
-
-
-def _label(name: str) -> str:
-    if name.startswith("cvar_"):
-        return f"CVaR {name.removeprefix('cvar_')} % (mean of the worst)"
-    return NAMES[name]
 
 
 def _histogram(losses: Mapping[str, Any]) -> Chart:

@@ -223,8 +223,8 @@ def make_regression_outliers(
     if not callable(draw):
         if not isinstance(draw, str) or draw not in named:
             raise ValueError(
-                "outlier_distribution must be a function of a Generator and n, or one of "
-                f"{sorted(named)}, got {draw!r}."
+                "outlier_distribution must be a name or a function of a Generator and n, got "
+                f"{draw!r}. The names: {', '.join(sorted(named))}."
             )
         draw = named[draw]
 
