@@ -44,7 +44,7 @@ def make_estimator(method: str, task: str, given: Mapping[str, str], **defaults:
     values = {name: value_of(text) for name, text in given.items()}
     model = runs.make_estimator(method, task, values, **defaults)
     try:
-        model._check_parameters(anew=True)
+        model._check_parameters(fresh=True)
     except (ValueError, TypeError) as error:
         problem = " ".join(str(error).split()).rstrip(".")
         raise UserError(problem, f"see kernelstream learn --help ({method})") from error

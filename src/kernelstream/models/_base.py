@@ -143,16 +143,16 @@ class KernelEstimator(
     def _restart_past(self) -> None:
         """Points were removed or moved outside a step: forget what refers to earlier ones."""
 
-    def _check_parameters(self, anew: bool = False) -> None:
+    def _check_parameters(self, fresh: bool = False) -> None:
         """Refuse unusable parameters; cheap when nothing changed since the last call."""
         names = self._parameters
         given = attrgetter(*names)(self)
-        checked = None if anew else getattr(self, "_checked", None)
+        checked = None if fresh else getattr(self, "_checked", None)
         if checked is not None and all(map(is_, given, checked)):
             return
         self._check_values()
         self._check_combination()
-        if hasattr(self, "_state") and not anew:
+        if hasattr(self, "_state") and not fresh:
             for name in self._lasting:
                 before = checked[list(names).index(name)] if checked else None
                 if checked and getattr(self, name) != before:
@@ -190,7 +190,7 @@ class KernelEstimator(
         self._forget_plan()
 
     def _note_new_outputs(self, halved: bool) -> None:
-        """The weights were laid out anew for another class, two from ``halved`` weights."""
+        """The weights were laid out again for another class, two from ``halved`` weights."""
         status = self._state.status[0]
         if halved:
             status["square_norm"] *= 0.5

@@ -84,8 +84,8 @@ class Coupling:
             return
         # With two_way every edge pulls at both its agents' samples.
         total = penalty * (2.0 if self.two_way else 1.0)
-        own = self_value(model.kernel_.program, 0.0)
-        pull, slope = model.eta0 * total * own, model.eta0 * _curvature(model) * own
+        k_xx = self_value(model.kernel_.program, 0.0)
+        pull, slope = model.eta0 * total * k_xx, model.eta0 * _curvature(model) * k_xx
         # Each agent goes `pull` of its way to the other: their difference is multiplied by
         # 1 - 2 pull - slope - eta0 alpha, to be kept above -1. More neighbours are no worse: the
         # eigenvalues of I - D^-1 A, which 2 bounds, take the place of 2.

@@ -238,17 +238,17 @@ def _plane(model: Any, X: Any, most: int) -> Chart:
     coordinates, shares = _principal_plane(kept)
     stored = len(points)
     # Colours from the very rows that are drawn: samples as they came, sparse or not.
-    said = model.predict(points)
+    predicted = model.predict(points)
     if X is not None:
-        said = np.concatenate([said, model.predict(X)])
+        predicted = np.concatenate([predicted, model.predict(X)])
     scale = None
     if hasattr(model, "classes_"):
-        palette, keys = _class_colors(model.classes_, said)
-        place = np.searchsorted(model.classes_, said)
+        palette, keys = _class_colors(model.classes_, predicted)
+        place = np.searchsorted(model.classes_, predicted)
         colors = [palette[number] for number in place.tolist()]
     else:
-        low, high = float(said.min()), float(said.max())
-        colors, keys = _value_colors(said, low, high), []
+        low, high = float(predicted.min()), float(predicted.max())
+        colors, keys = _value_colors(predicted, low, high), []
         scale = _color_scale(low, high)
     x_range, y_range = (_padded(coordinates[:, axis]) for axis in (0, 1))
     across = 100.0 * (coordinates[:, 0] - x_range[0]) / (x_range[1] - x_range[0])
@@ -335,13 +335,13 @@ def _padded(values: NDArray[np.float64]) -> tuple[float, float]:
     return low - pad, high + pad
 
 
-def _class_colors(classes: NDArray[Any], said: NDArray[Any]) -> tuple[list[str], list[Key]]:
+def _class_colors(classes: NDArray[Any], predicted: NDArray[Any]) -> tuple[list[str], list[Key]]:
     """A colour per class, and the legend; of many classes only the frequent have their own."""
     if len(classes) <= len(PALETTE):
         colors = list(PALETTE[: len(classes)])
         named = list(range(len(classes)))
     else:
-        counts = np.bincount(np.searchsorted(classes, said), minlength=len(classes))
+        counts = np.bincount(np.searchsorted(classes, predicted), minlength=len(classes))
         named = sorted(np.argsort(-counts, kind="stable")[: len(PALETTE) - 1].tolist())
         colors = [OTHER_COLOR] * len(classes)
         for color, number in zip(PALETTE, named, strict=False):

@@ -91,7 +91,7 @@ class Run(StreamRun):
         How notes and errors write a parameter (and its value).
     **reading
         ``schema, drop, on_bad, quarantine, batch_rows, format, delimiter, header, n_features`` as
-        for :func:`~kernelstream.streams.open_stream`. A quarantine file is begun again.
+        for :func:`~kernelstream.streams.open_stream`. A quarantine file starts empty.
 
     Attributes
     ----------
@@ -217,7 +217,7 @@ class Run(StreamRun):
                 taught = (
                     StreamModel(estimator, preparation, settings["target"], task)
                     if like is None
-                    else like.anew(estimator)
+                    else like.with_new_model(estimator)
                 )
                 score = Prequential(
                     taught.estimator,

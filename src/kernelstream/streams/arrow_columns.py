@@ -104,7 +104,7 @@ def convert_strings(values: Any, kind: str) -> tuple[BlockColumn, list[int]]:
 def _convert_each(
     values: Any, casts: list[Callable[[Any], NDArray[Any]]], out: NDArray[Any]
 ) -> NDArray[np.bool_]:
-    """Write what one of the casts can convert; tell what none can."""
+    """Write what one of the casts can convert; report what none can."""
     failed = np.zeros(len(values), bool)
 
     def convert(start: int, stop: int) -> None:

@@ -60,7 +60,7 @@ class BadRows:
         self.count: int = state.get("count", 0)
         self.first: list[tuple[int, str]] = [(line, why) for line, why in state.get("first", [])]
         if type(self.count) is not int or min(self.count, REMEMBERED) != len(self.first):
-            raise StreamError(f"The position in {name} contradicts itself: start anew.")
+            raise StreamError(f"The position in {name} contradicts itself: start again.")
         self._path = os.fspath(path) if policy == "quarantine" and path is not None else None
         self._header = header
         self._length = 0

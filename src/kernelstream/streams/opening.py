@@ -159,7 +159,7 @@ def _find_format(path: str, format: str | None) -> str:
         format = SUFFIXES.get(suffix)
         if format is None:
             raise StreamError(
-                f"{path}: the suffix {suffix!r} does not tell the format. "
+                f"{path}: the suffix {suffix!r} does not name the format. "
                 f"Name one of {known} with --format (format=); "
                 f"suffixes that do: {', '.join(SUFFIXES)}."
             )
@@ -178,7 +178,7 @@ def _check_position(position: dict[str, Any] | None, format: str) -> None:
         return
     for name in {"offset", "line", "rows", "row", "n_features"} & set(position):
         if type(position[name]) is not int or not 0 <= position[name] < 2**62:
-            raise StreamError(f"The position has no valid {name}: start anew.")
+            raise StreamError(f"The position has no valid {name}: start again.")
     if position.get("format") != format:
         raise StreamError(
             f"The position is one in {position.get('format')!r} data, this is {format!r}. "
