@@ -93,7 +93,7 @@ def main() -> None:
 
 
 def _torment(seed: int, command: Command, folder: Path, problems: list[str]) -> tuple[Any, ...]:
-    """Kill the command again and again, and start it anew each time."""
+    """Kill the command many times, and start it again each time."""
     most, random = max(1, round(KILLS * share())), np.random.default_rng(seed)
     kills = early = torn = asked = obeyed = finished = same_model = same_beside = failures = 0
     place = folder / "place"

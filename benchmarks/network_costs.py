@@ -60,8 +60,8 @@ def main() -> None:
         show(
             "Networks that the model was not fitted to, local engine",
             ["agents", "degree", "batch", "points", "features", "outputs", "messages", "bytes",
-             "the same as counted", "processor ms a round", "foretold", "error %"],
-            _foretold(model, found),
+             "the same as counted", "processor ms a round", "predicted", "error %"],
+            _predicted(model, found),
         )  # fmt: skip
     show(
         "A round, degree 4, batch 32, 100 points, 20 features, 2 classes: extrapolated",
@@ -78,7 +78,7 @@ def main() -> None:
     )
 
 
-def _foretold(model: CostModel, found: list[tuple[float, float]]) -> Iterator[tuple[Any, ...]]:
+def _predicted(model: CostModel, found: list[tuple[float, float]]) -> Iterator[tuple[Any, ...]]:
     for size in FORETOLD:
         measured = simulate(size, repeats=REPEATS)
         guess = model.seconds(size)
@@ -131,13 +131,13 @@ def _rounds(engine: Any, number: int) -> float:
 
 
 def _draw(
-    model: CostModel, fitted: list[tuple[float, float]], foretold: list[tuple[float, float]]
+    model: CostModel, fitted: list[tuple[float, float]], predicted: list[tuple[float, float]]
 ) -> None:
     figure, (left, right) = plt.subplots(1, 2, figsize=(10.0, 4.2), layout="constrained")
-    for pairs, color, label in ((fitted, "#999999", "fitted"), (foretold, "#0072B2", "foretold")):
+    for pairs, color, label in ((fitted, "#999999", "fitted"), (predicted, "#0072B2", "predicted")):
         guesses, truths = (1e3 * np.array(values) for values in zip(*pairs, strict=True))
         left.plot(truths, guesses, "o", color=color, label=label)
-    ends = np.array([1e3 * min(true for _, true in fitted), 1e3 * max(t for _, t in foretold)])
+    ends = np.array([1e3 * min(true for _, true in fitted), 1e3 * max(t for _, t in predicted)])
     left.plot(ends, ends, color="#444444", linewidth=0.8)
     left.set(xlabel="measured, ms a round", ylabel="model, ms a round")
     left.legend(frameon=False)

@@ -80,8 +80,8 @@ def with_imports(text: str) -> str:
         if module != "_files"
     )
     text = re.sub(
-        r"(from kernelstream\.models\._stream import StreamEstimator\n).*?\n(?=__all__)", rf"\1{lines}\n", text,
-        count=1, flags=re.DOTALL,
+        r"(from kernelstream\.models\._stream import StreamEstimator\n).*?\n(?=__all__)",
+        rf"\1{lines}\n", text, count=1, flags=re.DOTALL,
     )  # fmt: skip
     return _with_all(text, _names())
 

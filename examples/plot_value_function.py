@@ -45,12 +45,12 @@ for start in range(0, len(met.rewards), 1000):  # they arrive in pieces
 print(f"{model.model_order_} stored states, {model.nbytes_} bytes")
 
 # %%
-# The value of a state is what the rewards after it come to, which other episodes tell directly.
+# The value of a state is what the rewards after it come to, which other episodes show directly.
 test = transitions(environment, policy, 3000, seed=1)
 returns = test.returns(discount)
 known = np.isfinite(returns)  # the last episode was not played to its end
-said = 10.0 * model.predict((test.states - mean) / unit)
-wrong = said[known] - returns[known]
+predicted = 10.0 * model.predict((test.states - mean) / unit)
+wrong = predicted[known] - returns[known]
 print(f"R2 {1.0 - np.mean(wrong**2) / np.var(returns[known]):.3f} against Monte Carlo returns")
 
 # %%
@@ -63,7 +63,7 @@ plot_value_surface(model, (met.states[some] - mean) / unit, ax=plane)
 plane.set_xlabel("position")
 plane.set_ylabel("velocity")
 plane.set_title("value / 10", loc="left")
-against.plot(returns[known], said[known], ".", markersize=3, color="0.4")
+against.plot(returns[known], predicted[known], ".", markersize=3, color="0.4")
 against.axline((-40.0, -40.0), slope=1.0, color="0.7", linewidth=1.0)
 against.set_xlabel("Monte Carlo return")
 against.set_ylabel("value")

@@ -79,7 +79,7 @@ def test_killing_a_little(monkeypatch, capsys):
 
 
 @pytest.mark.slow
-def test_a_run_that_ends_otherwise_is_told(monkeypatch, capsys):
+def test_a_run_that_ends_otherwise_is_reported(monkeypatch, capsys):
     words = ["learn", "rows.csv", "--target", "nothing"]
     chosen = [kill.Command("wrong", words, "file", "place/checkpoint.ks", "aside.csv")]
     monkeypatch.setattr(kill, "commands", lambda: chosen)
@@ -105,7 +105,7 @@ def test_damage_is_the_same_every_time(tmp_path):
     assert right == sealed
 
 
-def test_a_wrong_model_is_told_from_a_harmless_change(tmp_path):
+def test_a_wrong_model_is_no_harmless_change(tmp_path):
     path, name = tmp_path / "function.ks", "KernelExpansion"
     function = fuzz_files.MODELS[name]()
     function.save(path)
@@ -118,7 +118,7 @@ def test_a_wrong_model_is_told_from_a_harmless_change(tmp_path):
     assert fuzz_files.look_at_model(name, path, True, right).what == "refused"
 
 
-def test_a_factor_of_other_points_is_told(tmp_path):
+def test_a_factor_of_other_points_is_reported(tmp_path):
     model = fuzz_files.MODELS["POLKClassifier"]()
     assert fuzz_files.inconsistency(model, fuzz_files.say(model), tmp_path / "again") == ""
     model._state.factor[...] *= 1.5
@@ -139,7 +139,7 @@ def misbehave(connection, folder, originals):
 
 
 @pytest.mark.slow
-def test_hangs_crashes_and_memory_are_told(monkeypatch, tmp_path):
+def test_hangs_crashes_and_memory_are_reported(monkeypatch, tmp_path):
     monkeypatch.setattr(fuzz, "_work", misbehave)
     monkeypatch.setattr(fuzz, "MOST_WORK", 0.2)
     kinds = ("hang", "crash", "large")

@@ -168,7 +168,7 @@ def test_a_field_without_a_text_is_refused():
             x: int = 3
 
 
-def test_which_numbers_must_be_said():
+def test_which_numbers_must_be_declared():
     with pytest.raises(TypeError, match="does not say which of them"):
 
         class Vague(Parameters):

@@ -353,7 +353,7 @@ def test_arguments_that_make_no_sense():
 def test_anew_prepares_and_measures_alike(task, texts, tmp_path):
     first, other = rows(task, texts=texts), rows(task, texts=texts, seed=1)
     model = fresh(task, first).learn(first).flush()
-    again = model.anew(clone(model.model))
+    again = model.with_new_model(clone(model.model))
     assert again.prepares_like(model)
     assert not fresh(task, other).learn(other).flush().prepares_like(model)
     again.save(tmp_path / "unlearned.ks")
@@ -365,7 +365,7 @@ def test_anew_prepares_and_measures_alike(task, texts, tmp_path):
     assert again.prepares_like(model)
     assert loaded.learn(other).fingerprint() == again.fingerprint()
     with pytest.raises(NotFittedError):
-        fresh(task, first).anew(clone(model.model))
+        fresh(task, first).with_new_model(clone(model.model))
 
 
 def test_nothing_learned_and_empty_batches(tmp_path):

@@ -57,7 +57,7 @@ def join(summary: str, sections: Mapping[str, str]) -> str:
 
 def extended(text: str | None, base: str | None) -> str | None:
     """A docstring whose parameters and attributes are followed by those of a base class."""
-    if text is None or base is None:  # Python was told to drop docstrings
+    if text is None or base is None:  # Python may run without docstrings (-OO)
         return text
     summary, sections = split(text)
     for title, body in split(base)[1].items():

@@ -339,7 +339,7 @@ class StreamModel(Saved):
             alike = self.estimator.same_units(other.estimator)
         return alike
 
-    def anew(self, model: Any) -> StreamModel:
+    def with_new_model(self, model: Any) -> StreamModel:
         """A new model that prepares rows as this one does: the two can be merged.
 
         Parameters

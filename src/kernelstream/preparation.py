@@ -123,7 +123,7 @@ class Preparation:
     def start(self, batch: Batch) -> Self:
         """Decide the layout by the first rows; the first ``transform`` does it otherwise.
 
-        They tell which numbers get an indicator of their own, whether the features without
+        They decide which numbers get an indicator of their own, whether the features without
         names are sparse, and how large those are. No statistics are learned.
         """
         if self._indicators is not None:
@@ -161,7 +161,7 @@ class Preparation:
 
     @property
     def _shares(self) -> bool:
-        """Whether there is a column whose missing values only the shared indicator tells."""
+        """Whether there is a column whose missing values only the shared indicator shows."""
         own = len(self._own_indicators())
         return bool(len(self._numbers) > own or self._dates or self._dense_width)
 

@@ -28,7 +28,7 @@ _complete = False
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """A method: its estimators, and what is said of it."""
+    """A method: its estimators, and how pages describe it."""
 
     name: str  #: As ``--model`` takes it.
     title: str  #: As pages call it.
@@ -37,7 +37,7 @@ class Method:
     classifier: type[Any] | None = None
     regressor: type[Any] | None = None
     names: tuple[str, ...] = ()  #: Other public names of it, within this package.
-    command: str = ""  #: How the command line is told to use it, where not by ``--model``.
+    command: str = ""  #: The command that uses it, where ``--model`` does not.
     try_first: tuple[str, ...] = ()  #: Parameters to change where it does badly.
     without_risk: str = ""  #: The method to compare with, of one that is sensitive to risk.
 
@@ -75,7 +75,7 @@ def methods() -> Mapping[str, Method]:
         for entry in entry_points(group=GROUP):
             try:
                 entry.load()
-            except Exception as error:  # another package's fault shall not stop this one
+            except Exception as error:  # a fault of another package must not stop this one
                 warnings.warn(
                     f"the method {entry.name!r} of another package ({entry.value}) cannot be "
                     f"used: {error!r}",

@@ -197,7 +197,7 @@ def loads(data: bytes) -> Document:
     payload_start = header_start + header_length
     payload = view[payload_start:-DIGEST_BYTES]
 
-    # The header is parsed even if the checksum is wrong, to tell a short file from a changed one.
+    # The header is parsed even if the checksum is wrong: a short file is not a changed one.
     intact = hashlib.sha256(view[:-DIGEST_BYTES]).digest() == view[-DIGEST_BYTES:]
     try:
         kind, header, table = _parse_header(bytes(view[header_start:payload_start]))

@@ -332,7 +332,7 @@ def test_a_column_that_turns_to_text(tool, turning, tmp_path):
     assert (skipped["samples"], skipped["bad_rows"]) == (70_997, 3)
 
     words = ("learn", turning, *QUICK, "--on-bad", "quarantine", "--quarantine", "q.csv")
-    for _ in range(2):  # the file begins anew with each run
+    for _ in range(2):  # the file begins again with each run
         put_aside = tool(*words, "--metrics", "accuracy")
         assert "3 rows refused (quarantine), the first on line 70001" in put_aside.out
         assert (tmp_path / "q.csv").read_text() == "x,y,label\n" + "1.0,oops,1\n" * 3
@@ -574,7 +574,7 @@ def test_notes_of_a_column_that_runs_away_and_of_a_poor_model(tool, tmp_path):
     assert not any("range" in note for note in notes)
 
 
-def test_a_column_that_runs_away_is_told_of_a_model_better_than_none(tool, tmp_path):
+def test_a_column_that_runs_away_is_noted_for_a_model_better_than_none(tool, tmp_path):
     """A counter that ends 10 deviations away is named; a season that goes up to 7 is not."""
     random = np.random.default_rng(0)
     x, n = random.normal(size=6000), np.arange(6000)
@@ -661,7 +661,7 @@ def test_a_model_has_one_size(tool, tmp_path, method, numbers):
 
 
 @pytest.mark.parametrize("method", ["polk", "avm"])
-def test_a_cap_is_told_in_the_same_words_everywhere(tool, tmp_path, method):
+def test_a_cap_is_noted_in_the_same_words_everywhere(tool, tmp_path, method):
     rows = write_rows(tmp_path / "rows.csv", 600)
     words = ("learn", rows, "--target", "label", "--model", method, "--out", "m.ks")
     words = (*words, "--report", "page.html", "--json")
@@ -694,7 +694,7 @@ def test_why_there_is_no_auc(tool, tmp_path):
         assert told == (classes == 4)
 
 
-def test_a_stray_word_in_numbers_is_told(tool, rows):
+def test_a_stray_word_in_numbers_is_noted(tool, rows):
     lines = rows.read_text().splitlines()
     lines[7] = "oops" + lines[7][lines[7].index(",") :]
     rows.write_text("\n".join(lines))
@@ -760,7 +760,7 @@ def test_a_checkpoint_of_nonsense(tool, rows, tmp_path, changes):
     assert "cannot be gone on from" in tool(*command, code=2).err
     header["position"]["bad"]["count"] = 5
     storage.write(path, kind, header, arrays)
-    assert "contradicts itself: start anew" in tool(*command, code=2).err
+    assert "contradicts itself: start again" in tool(*command, code=2).err
 
 
 # ---- datasets ------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ def test_every_command_has_an_example_in_its_help(tool):
         assert all(option.help for option in command.params), name
 
 
-def test_what_commands_share_is_said_in_the_same_words():
+def test_what_commands_share_has_the_same_words():
     texts: dict[str, set[str]] = {}
     for command in COMMANDS.values():
         for option in command.params:

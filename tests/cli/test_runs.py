@@ -139,7 +139,7 @@ def test_a_signal_before_anything_is_learned(tmp_path, method):
     assert load(tmp_path / "model.ks").model.n_seen_ == 3000
 
 
-def test_json_tells_how_to_go_on(run, tmp_path):
+def test_json_shows_how_to_go_on(run, tmp_path):
     words, rows, _ = run
     (tmp_path / "rows.csv").symlink_to(rows)
     child = start(tmp_path, *words, "--json")
@@ -169,7 +169,7 @@ def test_going_on_with_other_settings_is_refused(tool, rows, tmp_path):
     assert (tmp_path / "place" / "checkpoint.ks").read_bytes() == before
     (tmp_path / "place" / "checkpoint.ks").write_bytes(before[:-1])
     refused = tool(*words, "--eta0", 1, "--resume", code=2).err
-    assert "delete it and start anew" in refused
+    assert "delete it and start again" in refused
 
 
 def test_a_file_that_has_grown(tool, rows, tmp_path):

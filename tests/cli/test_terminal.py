@@ -199,7 +199,7 @@ def test_in_a_shell(model, line, code, says):
     (("datasets", "generate", "spheres", "--out", "s.npz"), "s.npz"),
     (("datasets", "convert", "rows.csv", "--out", "rows.parquet"), "rows.parquet"),
 ])  # fmt: skip
-def test_a_full_disk_is_told_with_the_file(tool, model, monkeypatch, words, file):
+def test_a_full_disk_raises_an_error_that_names_the_file(tool, model, monkeypatch, words, file):
     def full(descriptor):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

@@ -20,7 +20,7 @@ for _ in range(2):
 
 @pytest.mark.slow
 @pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
-def test_a_terminal_is_told_once_why_the_first_call_takes_long(tmp_path):
+def test_a_terminal_shows_once_why_the_first_call_takes_long(tmp_path):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     said = []
     for _ in range(2):  # the second process finds the code in the cache

@@ -15,7 +15,7 @@ CLASS_NAMES = [name for name, metric in METRICS.items() if metric.classification
 NUMBER_NAMES = [name for name, metric in METRICS.items() if not metric.classification]
 
 
-def class_reference(name, truth, said, chance, decision, known, weight=None):
+def class_reference(name, truth, said, probability, decision, known, weight=None):
     """scikit-learn's value, NaN where it warns that there is none."""
     binary = len(known) == 2
     with warnings.catch_warnings():
@@ -37,9 +37,9 @@ def class_reference(name, truth, said, chance, decision, known, weight=None):
                     truth, said, zero_division=np.nan, sample_weight=weight, **options
                 )
             case "log_loss":
-                proba = np.stack([1.0 - chance, chance], axis=1)
+                proba = np.stack([1.0 - probability, probability], axis=1)
                 return reference.log_loss(
-                    np.ones(len(chance)), proba, labels=[0, 1], sample_weight=weight
+                    np.ones(len(probability)), proba, labels=[0, 1], sample_weight=weight
                 )
             case "auc" if not binary or len(set(truth)) < 2 or weight is not None:
                 return np.nan
@@ -80,17 +80,19 @@ cuts = st.lists(st.integers(0, 60), max_size=8)
 @settings(max_examples=40)
 @given(class_streams(), cuts, st.integers(1, 25), st.sampled_from([1.0, 0.999, 0.9, 0.01, 1e-40]))
 def test_class_metrics_are_scikit_learns(samples, cuts, window, fading):
-    truth, said, chance, decision = samples
+    truth, said, probability, decision = samples
     known = np.unique(np.concatenate([truth, said]))
     metrics = ClassMetrics(CLASS_NAMES, window=window, fading=fading)
     for part in pieces(len(truth), cuts):
-        metrics.update(truth[part], said[part], chance=chance[part], decision=decision[part])
+        metrics.update(
+            truth[part], said[part], probability=probability[part], decision=decision[part]
+        )
     values = metrics.values()
     last = slice(-window, None)
     weight = fading ** np.arange(len(truth))[::-1].astype(float)
     for name in CLASS_NAMES:
-        recent = (truth[last], said[last], chance[last], decision[last])
-        everything = (truth, said, chance, decision)
+        recent = (truth[last], said[last], probability[last], decision[last])
+        everything = (truth, said, probability, decision)
         assert values[f"{name}_window"] == pytest.approx(
             class_reference(name, *recent, known), rel=1e-9, abs=1e-12, nan_ok=True
         )
@@ -138,7 +140,7 @@ def test_cutting_changes_no_bit(fading, size):
     random = np.random.default_rng(0)
     n = 10000
     truth, said = random.integers(0, 12, size=(2, n))
-    chance, decision = random.random((2, n))
+    probability, decision = random.random((2, n))
     y, prediction = random.normal(size=(2, n)) * 10.0 ** random.integers(-8, 9, n)
 
     def measured(sizes):
@@ -146,7 +148,9 @@ def test_cutting_changes_no_bit(fading, size):
         numbers = NumberMetrics(NUMBER_NAMES, window=300, fading=fading)
         for first in range(0, n, sizes):
             part = slice(first, first + sizes)
-            classes.update(truth[part], said[part], chance=chance[part], decision=decision[part])
+            classes.update(
+                truth[part], said[part], probability=probability[part], decision=decision[part]
+            )
             numbers.update(y[part], prediction[part])
         return np.array([*classes.values().values(), *numbers.values().values()])
 
@@ -168,7 +172,7 @@ def test_nothing_yet_is_nan_and_one_class_is_undefined():
     for metrics in (ClassMetrics(CLASS_NAMES), NumberMetrics(NUMBER_NAMES)):
         assert np.isnan(list(metrics.values().values())).all()
     metrics = ClassMetrics(CLASS_NAMES)
-    metrics.update(["x"] * 5, ["x"] * 5, chance=np.ones(5), decision=np.zeros(5))
+    metrics.update(["x"] * 5, ["x"] * 5, probability=np.ones(5), decision=np.zeros(5))
     values = metrics.values()
     assert values["accuracy"] == values["balanced_accuracy"] == 1.0
     assert all(np.isnan(values[name]) for name in ("kappa", "f1", "auc", "auc_window"))

@@ -175,20 +175,22 @@ def test_lag_against_a_naive_loop(lag, classes):
 def test_scores_are_those_of_a_naive_loop():
     X, y = samples(2)
     y = np.where(np.arange(N) < 9, 1, y)  # one class only for a while
-    slow, decision, chance = POLKClassifier("log_loss"), [], []
+    slow, decision, probability = POLKClassifier("log_loss"), [], []
     slow.partial_fit(X[:1], y[:1])
     for i in range(1, N):
         decision.append(slow.decision_function(X[i : i + 1])[0])
         known = slow.classes_.tolist()
         proba = slow.predict_proba(X[i : i + 1])[0]
-        chance.append(proba[known.index(y[i])] if y[i] in known else 0.0)
+        probability.append(proba[known.index(y[i])] if y[i] in known else 0.0)
         slow.partial_fit(X[i : i + 1], y[i : i + 1])
     trace = prequential(
         POLKClassifier("log_loss"), (X, y), ["log_loss", "auc"], every=N, window=N - 20
     )
     columns = trace.to_columns()
-    chance = np.array(chance)
-    expected = log_loss(np.ones(N - 1), np.stack([1 - chance, chance], axis=1), labels=[0, 1])
+    probability = np.array(probability)
+    expected = log_loss(
+        np.ones(N - 1), np.stack([1 - probability, probability], axis=1), labels=[0, 1]
+    )
     assert columns["log_loss"][0] == pytest.approx(expected, rel=1e-9)
     last = slice(-(N - 20), None)
     assert columns["auc_window"][0] == pytest.approx(roc_auc_score(y[last], decision[last]))

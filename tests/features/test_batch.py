@@ -103,7 +103,7 @@ class TestAlgorithm:
         assert np.allclose(in_blocks.factor_, model.factor_, atol=1e-9)
         assert np.allclose(in_blocks.transform(X), model.transform(X), atol=1e-9)
 
-    def test_spheres_can_be_told_apart(self):
+    def test_spheres_can_be_separated(self):
         X, y = make_spheres(600, random_state=0)
         linear = make_pipeline(StandardScaler(), LinearSVC()).fit(X[:400], y[:400])
         lifted = make_pipeline(KernelFeatures(10, gamma=0.5, random_state=0), LinearSVC())

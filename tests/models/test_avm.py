@@ -321,7 +321,7 @@ def test_losses_of_the_other_kind_are_refused():
         AVMRegressor(Loss("hinge")).fit([[0.0], [1.0]], [0, 1])
 
 
-def test_divergence_is_told_and_keeps_what_was_learned():
+def test_divergence_raises_an_error_and_keeps_what_was_learned():
     X, y = stream(AVMRegressor)
     model = AVMRegressor(alpha=1e-60, delta=1.0).partial_fit(X[:1], [0.0])
     with pytest.raises(DivergenceError, match=r"Sample \d+ .* larger alpha") as error:

@@ -134,7 +134,7 @@ def test_predict_then_learn(estimator_class, form, batch_size, average, weighted
         assert np.allclose(said, expected, rtol=1e-9, atol=1e-12)
 
 
-def test_a_label_never_seen_is_never_foretold():
+def test_a_label_never_seen_is_never_predicted():
     model = POLKClassifier().partial_fit([[0.0]], [5])
     assert model.predict_then_learn([[100.0], [200.0]], [3, 2]).tolist() == [5, 3]
     with pytest.raises(ValueError, match=r"classes= on the first call.* or begin with partial_fit"):
@@ -287,7 +287,7 @@ def test_fit_is_epochs_in_order_or_shuffled(estimator_class):
     assert again == estimator_class(n_epochs=3, random_state=0).fit(X, y).fingerprint()
 
 
-def test_divergence_is_told_and_keeps_what_was_learned():
+def test_divergence_raises_an_error_and_keeps_what_was_learned():
     X = np.linspace(0.0, 1.0, 200)[:, None]
     model = POLKRegressor(eta0=1e3, compression_error=0.0, kernel="linear").partial_fit(
         X[:1], [1.0]

@@ -733,7 +733,7 @@ def test_masked_arrays_and_dates_are_refused():
 
 
 @pytest.mark.parametrize("estimator_class", [POLKRegressor, AVMRegressor])
-def test_samples_left_out_do_not_change_a_bit_of_what_is_said(estimator_class):
+def test_samples_left_out_do_not_change_a_bit_of_the_predictions(estimator_class):
     """In any chunking: what is said of the others comes from the compiled pass throughout."""
     random = np.random.default_rng(0)
     X, y = random.normal(size=(300, 5)), random.normal(size=300)

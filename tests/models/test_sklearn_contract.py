@@ -131,7 +131,7 @@ class TestEstimator:
 
     @pytest.mark.parametrize("batch_size", [1, 7])
     def test_nothing_is_compiled_twice(self, estimator_class, batch_size, monkeypatch, tmp_path):
-        """Numba compiles anew for each combination of types, read-only ones included."""
+        """Numba compiles again for each combination of types, read-only ones included."""
         seen = set()
 
         def recorded(function):

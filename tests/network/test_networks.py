@@ -263,7 +263,7 @@ def test_messages_and_bytes_are_counted():
     assert sparse.trace_["bytes"].tolist() == [4 * (6 * 8 + 6 * 4 + 4 * 8 + 15 * 8)]
 
 
-def test_the_trace_tells_what_agents_said():
+def test_the_trace_has_the_records_of_the_agents():
     X, y = stream()
     network = proximity(tolerance={(0, 1): 0.0, (2, 1): 0.5, (2, 3): 0.0, (0, 3): 0.0})
     network.run((X, y), batch=5)

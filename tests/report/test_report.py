@@ -365,7 +365,7 @@ def test_forced_removals_are_noted(tmp_path):
     model = POLKClassifier(max_points=5, compression_error=0.0).partial_fit(X, y)
     page = written(tmp_path, model).text
     assert f"max_points=5 made room {model.n_forced_} times by removing a point" in page
-    assert "What that costs depends on the stream: a run with a larger cap tells." in page
+    assert "What that costs depends on the stream: a run with a larger cap shows it." in page
 
 
 @pytest.mark.filterwarnings("ignore::kernelstream.errors.CapWarning")

@@ -114,7 +114,7 @@ def test_columns_and_refusals(tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_damage_is_told_with_the_file(tmp_path, kind):
+def test_damage_raises_an_error_that_names_the_file(tmp_path, kind):
     words = pa.array([f"{number:x}" * 40 for number in range(N)])
     path = save(kind, tmp_path, pa.table({"word": words}))
     data = bytearray(path.read_bytes())

@@ -209,7 +209,7 @@ def test_paths(tmp_path, write):
         open_stream(write("a\n1\n"), position={"format": "parquet", "row": 3})
     for line in (-1, 1.0, "2", None, 2**62):
         position = {"format": "csv", "offset": 2, "line": line, "rows": 0}
-        with pytest.raises(StreamError, match="no valid line: start anew"):
+        with pytest.raises(StreamError, match="no valid line: start again"):
             open_stream(write("a\n1\n"), position=position, schema={"a": "number"})
 
 

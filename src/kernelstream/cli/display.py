@@ -179,7 +179,7 @@ def size(count: float) -> str:
 
 
 def resident_bytes() -> int:
-    """Memory of this process, where the system tells (Linux); else 0."""
+    """Memory of this process, where the system reports it (Linux); else 0."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:

@@ -119,8 +119,8 @@ def _print_summary(
     show_files(table, {"model": out, "report": report})
     console.print(table, soft_wrap=True)
     if run.stopped_by is not None:
-        told = _how_to_go_on(run, summary["go_on_with"])
-        console.print(told, soft_wrap=True, markup=False, highlight=False)
+        how = _how_to_go_on(run, summary["go_on_with"])
+        console.print(how, soft_wrap=True, markup=False, highlight=False)
     elif out is None:
         console.print("The model was not kept: --out FILE would write it.", soft_wrap=True)
 

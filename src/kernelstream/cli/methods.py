@@ -45,13 +45,13 @@ def make_estimator(method: str, task: str, given: Mapping[str, str], **defaults:
     values = {name: value_of(text) for name, text in given.items()}
     model = runs.make_estimator(method, task, values, **defaults)
     with refusing_parameters(f"learn --help ({method})"):
-        model._check_parameters(anew=True)
+        model._check_parameters(fresh=True)
     return model
 
 
 @contextmanager
 def refusing_parameters(page: str) -> Iterator[None]:
-    """Within, what is wrong with parameters is told with the page of the help to look at."""
+    """Within, what is wrong with parameters is said with the page of the help to look at."""
     try:
         yield
     except (ValueError, TypeError) as error:

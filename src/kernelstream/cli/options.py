@@ -1,4 +1,4 @@
-"""Options that several commands share: what each of them means is said here, once."""
+"""Options that several commands share: what each of them means is written here, once."""
 
 from __future__ import annotations
 

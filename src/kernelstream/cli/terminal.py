@@ -53,7 +53,7 @@ def say(text: str) -> None:
 def complain(text: str) -> None:
     """A line on standard error."""
     if sys.stderr is not None:  # where there is none, print would use standard output
-        with contextlib.suppress(OSError):  # nobody is left to be told
+        with contextlib.suppress(OSError):  # nobody is left to read it
             print(f"kernelstream: {visible(text)}", file=sys.stderr)
 
 

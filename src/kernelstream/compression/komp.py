@@ -118,8 +118,8 @@ def _gram_columns(state: State, kernel: Kernel, chosen: NDArray[np.int64]) -> ND
 def check_read(state: State, kernel: Kernel) -> None:
     """Refuse, with ValueError, a state from a file that is not one of this kernel."""
     with np.errstate(all="ignore"):
-        own = kernel.diagonal(state.points[:, : state.extent].T)
-    if not np.allclose(state.self_kernels[: state.extent], own, 1e-6, 0.0):
+        k_xx = kernel.diagonal(state.points[:, : state.extent].T)
+    if not np.allclose(state.self_kernels[: state.extent], k_xx, 1e-6, 0.0):
         raise ValueError("the kernel's values contradict the points")
     if state.factored and state.factored_order:
         chosen = np.linspace(

@@ -111,7 +111,7 @@ def find_cell(shape, delta, rows, i, points, work, cells):
         return j if inside else -1  # at distance 0 even where the square of delta is none
     half = delta / math.sqrt(points.shape[0])
     for j in range(cells):
-        # |.|_inf <= |.|_2 <= sqrt(p) |.|_inf: most points are far enough to tell, and to spare.
+        # |.|_inf <= |.|_2 <= sqrt(p) |.|_inf: for most points this is enough to decide.
         if work[SQUARES, j] <= 1.000001 * delta * delta and _in_box(rows, i, points, j, half):
             return j
     return -1

@@ -24,12 +24,12 @@ def renormalise(state, outputs):
 
 
 @inner
-def store(state, n, rows, i, square, absolute, self_kernel):
+def store(state, n, rows, i, square, absolute, k_xx):
     """Sample i becomes point n."""
     copy_sample(rows, i, state.points, n)
     state.square_norms[n] = square
     state.absolute_norms[n] = absolute
-    state.self_kernels[n] = self_kernel
+    state.self_kernels[n] = k_xx
 
 
 @inner

@@ -11,7 +11,7 @@ from kernelstream.core.lanes import dot, fma
 
 #: Directions of the subspace weaker than this part of the strongest are numerically none ...
 DEAD = 1e-12
-#: ... or not told from the rounding of M, relative to the sum of its terms.
+#: ... or not distinguished from the rounding of M, relative to the sum of its terms.
 NOISE = 1e-14
 #: A direction of an orthonormal basis of which an update leaves less than this part: M is
 #: computed from scratch.

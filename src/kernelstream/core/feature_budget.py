@@ -64,7 +64,7 @@ def record_error(state, error, ordered):
 
 
 @inner
-def store(state, rows, i, square, absolute, values, own):
+def store(state, rows, i, square, absolute, values, k_xx):
     """Put sample ``i`` behind the stored ones, with a row of zeros in A~."""
     status = state.status[0]
     n = status.order
@@ -75,8 +75,8 @@ def store(state, rows, i, square, absolute, values, own):
         for j in range(n):
             state.gram[n, j] = values[0, j]
             state.gram[j, n] = values[0, j]
-        state.gram[n, n] = own
-        status.gram_square += 2.0 * dot(values, 0, values, 0, 0, n) + own * own
+        state.gram[n, n] = k_xx
+        status.gram_square += 2.0 * dot(values, 0, values, 0, 0, n) + k_xx * k_xx
     for j in range(state.factor.shape[1]):
         state.factor[n, j] = 0.0
     state.recency[n] = 1.0
@@ -154,10 +154,10 @@ def shrink(state, settings, before, cross, spared, trial, a, b):
             value = state.gram[i, k]
             for j in range(rank):
                 b[j] = fma(value, state.factor[k, j], b[j])
-        own = state.gram[i, i]
+        k_xx = state.gram[i, i]
         for j in range(rank):
             for k in range(rank):
-                part = fma(own * a[j] - b[j], a[k], state.inner[j, k])
+                part = fma(k_xx * a[j] - b[j], a[k], state.inner[j, k])
                 trial[j, k] = fma(-a[j], b[k], part)
         attempts += 1
         if not settings.orthonormal or settings.removal == FIFO or attempts > MOST_SPARED:

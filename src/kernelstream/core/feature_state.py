@@ -129,7 +129,7 @@ def unpack(arrays: dict[str, np.ndarray], status: dict[str, Any]) -> FeatureStat
     """The state behind :func:`pack`; ``ValueError`` if the parts do not belong together."""
     points, factor, weights = arrays["points"], arrays["factor"], arrays["weights"]
     if set(status) != set(STATUS.names or ()):
-        raise ValueError("it was written by another version of kernelstream: learn anew")
+        raise ValueError("it was written by another version of kernelstream: learn it again")
     if points.ndim != 2 or factor.ndim != 2 or weights.ndim != 2 or arrays["gram"].ndim != 2:
         raise ValueError("the state's arrays are not those of kernel features")
     # An array without a byte may have an endless side: look before anything is allocated.

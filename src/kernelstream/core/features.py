@@ -66,7 +66,7 @@ NOTHING = 1e-40
 
 
 @inner
-def _project(state, settings, values, own, c, y, q):
+def _project(state, settings, values, k_xx, c, y, q):
     """c = A~' k, q~ and the fit error |phi - L q|^2 of the sample with these kernel values."""
     status = state.status[0]
     rank = status.rank
@@ -80,11 +80,11 @@ def _project(state, settings, values, own, c, y, q):
         for j in range(rank):
             q[j] = c[j] / (1.0 + status.ridge)
         square = dot(q, 0, q, 0, 0, rank)
-        return max(own - (1.0 + 2.0 * status.ridge) * square, 0.0), square
+        return max(k_xx - (1.0 + 2.0 * status.ridge) * square, 0.0), square
     captured = apply_inverse(state.solver, rank, c, y, q)  # (11b)
     square = dot(q, 0, q, 0, 0, rank)
     # M q = c - ridge q turns l = k(x, x) - 2 k'A q + q'M q into the following.
-    return max(own - captured - status.ridge * square, 0.0), square
+    return max(k_xx - captured - status.ridge * square, 0.0), square
 
 
 @inner
@@ -111,7 +111,7 @@ def _step(state, settings, square, norm, n):
 
 
 @inner
-def _take_over(state, own, q, d):
+def _take_over(state, k_xx, q, d):
     """Coefficients for a sample of which the subspace knows nothing: the weakest direction.
 
     Where the step is 1 / |q| the sample moves into it, however small q is; here q is 0.
@@ -121,7 +121,7 @@ def _take_over(state, own, q, d):
     for j in range(1, rank):
         if state.inner[j, j] < state.inner[weakest, weakest]:
             weakest = j
-    length = math.sqrt(max(state.inner[weakest, weakest], 0.0) / own)
+    length = math.sqrt(max(state.inner[weakest, weakest], 0.0) / k_xx)
     for j in range(rank):
         q[j] = length if j == weakest else 0.0
         d[j] = -state.inner[j, weakest] * length
@@ -129,23 +129,23 @@ def _take_over(state, own, q, d):
 
 
 @inner
-def _sprout(state, c, own):
+def _sprout(state, c, k_xx):
     """Give the sample stored last a free column of A~ of its own."""
     status = state.status[0]
     rank, row = status.rank, status.order - 1
     length = power_of_two(-status.exponent)  # A starts as the identity
     if status.updates > 0:
-        length = math.sqrt(trace_of(state) / (rank * own))
+        length = math.sqrt(trace_of(state) / (rank * k_xx))
     state.factor[row, rank] = length
     for j in range(rank):
         state.inner[rank, j] = length * c[j]
         state.inner[j, rank] = length * c[j]
-    state.inner[rank, rank] = length * length * own
+    state.inner[rank, rank] = length * length * k_xx
     status.rank = rank + 1
 
 
 @inner
-def _move(state, settings, values, own, c, q, d, square, product, cross):
+def _move(state, settings, values, k_xx, c, q, d, square, product, cross):
     """Update A~ with the sample stored last, (16) or (19); M and L_new' L_old follow.
 
     ``d`` is c - M q: ridge q, unless q was chosen otherwise.
@@ -162,7 +162,7 @@ def _move(state, settings, values, own, c, q, d, square, product, cross):
         for j in range(rank):
             state.factor[n - 1, j] = mu * q[j]
         # L_new = kept L + mu (phi - L q) q' gives both products without touching K.
-        error = max(own - dot(q, 0, c, 0, 0, rank) - dot(q, 0, d, 0, 0, rank), 0.0)
+        error = max(k_xx - dot(q, 0, c, 0, 0, rank) - dot(q, 0, d, 0, 0, rank), 0.0)
         for i in range(rank):
             for j in range(rank):
                 cross[i, j] = kept * state.inner[i, j] + mu * q[i] * d[j]
@@ -173,11 +173,11 @@ def _move(state, settings, values, own, c, q, d, square, product, cross):
                 )
         return
     # The Frobenius norm of K is at least its spectral norm and at most the paper's trace.
-    norm = max(math.sqrt(status.gram_square), own, SMALLEST_SELF_KERNEL)
+    norm = max(math.sqrt(status.gram_square), k_xx, SMALLEST_SELF_KERNEL)
     mu, fade = _step(state, settings, square, norm, status.seen + 1)
     multiply(state.gram, False, state.factor, False, product, n, rank, n - 1, 1.0, 0.0)
     for i in range(n):  # (19)
-        along = (own if i == n - 1 else values[0, i]) - dot(product, i, q, 0, 0, rank)
+        along = (k_xx if i == n - 1 else values[0, i]) - dot(product, i, q, 0, 0, rank)
         along *= mu
         for j in range(rank):
             faded = fma(-fade, product[i, j], state.factor[i, j])
@@ -335,8 +335,8 @@ def feature_pass(
         )  # fmt: skip
         if not norms[0, 0] <= LARGEST_SQUARE_NORM:
             return UNUSABLE, i
-        own = self_value(program, norms[0, 0])
-        error, square = _project(state, settings, values, own, c, y, q)
+        k_xx = self_value(program, norms[0, 0])
+        error, square = _project(state, settings, values, k_xx, c, y, q)
         rank = record.rank
 
         if outputs > 0:  # Section VI: predict, then one step of Pegasos or LMS
@@ -366,9 +366,9 @@ def feature_pass(
             predictions[i, outputs] = error
 
         opens = False
-        if rank < r and own > SMALLEST_SELF_KERNEL:
-            distance = own if rank == 0 else own - apply_inverse(root, rank, c, y, a)
-            opens = distance > NOVELTY * own
+        if rank < r and k_xx > SMALLEST_SELF_KERNEL:
+            distance = k_xx if rank == 0 else k_xx - apply_inverse(root, rank, c, y, a)
+            opens = distance > NOVELTY * k_xx
         starting = opens and record.updates == 0
         if not starting:  # the samples that S starts with are not measured
             limit = -math.inf
@@ -379,18 +379,18 @@ def feature_pass(
         for j in range(rank):
             d[j] = record.ridge * q[j]
         if not opens:
-            known = rank == r and square * trace_of(state) >= NOTHING * own > 0.0
-            if step >= TRACKING and not known and rank == r and own > SMALLEST_SELF_KERNEL:
-                square = _take_over(state, own, q, d)
+            known = rank == r and square * trace_of(state) >= NOTHING * k_xx > 0.0
+            if step >= TRACKING and not known and rank == r and k_xx > SMALLEST_SELF_KERNEL:
+                square = _take_over(state, k_xx, q, d)
                 known = square > 0.0
             if error < limit or not known:
                 record.censored += 1
                 record.seen += 1
                 continue
 
-        store(state, rows, i, norms[0, 0], norms[0, 1], values, own)
+        store(state, rows, i, norms[0, 0], norms[0, 1], values, k_xx)
         if opens:
-            _sprout(state, c, own)
+            _sprout(state, c, k_xx)
         rank = record.rank
         if remembering:
             before[: n + 1] = factor[: n + 1]
@@ -400,7 +400,7 @@ def feature_pass(
             cross[:rank, :rank] = inner_products[:rank, :rank]
             inverse_factor(inner_products, rank, FLOOR * inner_products[0, 0], old_root)
         elif not (record.order == settings.early and _settle(state, program, cross)):
-            _move(state, settings, values, own, c, q, d, square, product, cross)
+            _move(state, settings, values, k_xx, c, q, d, square, product, cross)
         record.updates += 0 if starting else 1
         discarding = record.order > most
         if discarding:

@@ -125,8 +125,8 @@ def append_block(factor, diagonal, n, a, gram, self_values, wanted, order, z):
     while accepted < q:
         pivot, best = accepted, -1.0
         for i in range(accepted, q):
-            own = self_values[order[i]]
-            relative = gram[i, i] / own if own >= SMALLEST_SELF_KERNEL else 0.0
+            k_xx = self_values[order[i]]
+            relative = gram[i, i] / k_xx if k_xx >= SMALLEST_SELF_KERNEL else 0.0
             if wanted[order[i]] and relative > best:
                 pivot, best = i, relative
         if not best > DEPENDENT:

@@ -122,16 +122,14 @@ def sample_pass(
         # direct
         target = target_of(loss, outputs, targets[i])
         eta = step_size(schedule, initial_step, decay, record.steps)
-        kept, self_kernel = 1.0 - eta * regularisation, 0.0
+        kept, k_xx = 1.0 - eta * regularisation, 0.0
         if direct == GRADIENT:
             active = gradient_step(
                 loss, loss_number, outputs, f, target, eta, sample_weights[i], slope, new
             )
         else:
-            self_kernel = self_value(program, square)
-            active = passive_aggressive_step(
-                rule, f, target, sample_weights[i], self_kernel, slope, new
-            )
+            k_xx = self_value(program, square)
+            active = passive_aggressive_step(rule, f, target, sample_weights[i], k_xx, slope, new)
         allowed = error_budget(budget, budget_number, eta) ** 2
         scale = record.scale * kept
         for c in range(outputs):
@@ -150,16 +148,16 @@ def sample_pass(
         if active:
             record.taken += 1
             if direct == GRADIENT:
-                self_kernel = self_value(program, square)
+                k_xx = self_value(program, square)
             if late:
-                put_off(state, rows, i, square, absolute, self_kernel, new)
+                put_off(state, rows, i, square, absolute, k_xx, new)
             elif spanning:
                 error = take_in(
-                    state, rows, i, square, absolute, values, self_kernel, new, outputs,
+                    state, rows, i, square, absolute, values, k_xx, new, outputs,
                     allowed / (scale * scale) if projection == GREEDY else -1.0, work,
                 ) * (scale * scale)  # fmt: skip
             else:
-                append(state, rows, i, square, absolute, self_kernel, new)
+                append(state, rows, i, square, absolute, k_xx, new)
 
         # reduce
         if late:

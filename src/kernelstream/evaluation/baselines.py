@@ -47,9 +47,11 @@ class Baselines:
         else:
             favourites = self._leaders(truth)
         upcoming = np.stack([truth, favourites], axis=1)
-        said = np.concatenate([self._waiting, upcoming])
-        self._waiting = said[len(truth) :]
-        for metrics, prediction in zip(self._metrics.values(), said[: len(truth)].T, strict=True):
+        predicted = np.concatenate([self._waiting, upcoming])
+        self._waiting = predicted[len(truth) :]
+        for metrics, prediction in zip(
+            self._metrics.values(), predicted[: len(truth)].T, strict=True
+        ):
             known = ~np.isnan(prediction)
             if self.labels is None:
                 metrics.update(truth[known], prediction[known])
@@ -102,8 +104,8 @@ class Baselines:
         numbers = copied(arrays["numbers"], np.zeros(3))
         self._sums.last, self._leader = numbers[:2], float(numbers[2])
         if self.labels is not None:
-            said = np.append(self._waiting, self._leader)
-            known = all_codes(said[~np.isnan(said)], len(self.labels))
+            predicted = np.append(self._waiting, self._leader)
+            known = all_codes(predicted[~np.isnan(predicted)], len(self.labels))
             if not known or len(self._counts) > len(self.labels) or (self._counts < 0).any():
                 raise ValueError("the baselines of a run contradict its labels")
         for name, metrics in self._metrics.items():

@@ -212,10 +212,10 @@ def _run(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CapWarning)  # to be expected of some, and in the result
         start = perf_counter()
-        said = fresh.predict_then_learn(X, truth, **known)
+        predicted = fresh.predict_then_learn(X, truth, **known)
         microseconds = 1e6 * (perf_counter() - start) / len(truth)
         fresh.flush()
-    wrong = (said != truth if known else (said - truth) ** 2)[skip:]
+    wrong = (predicted != truth if known else (predicted - truth) ** 2)[skip:]
     error = float(np.mean(wrong)) if known else float(np.sqrt(np.mean(wrong)))
     return error, fresh.model_order_, fresh.n_forced_, microseconds
 

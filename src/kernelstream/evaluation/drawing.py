@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart. Their black is left to the
+# Okabe and Ito's colours, which colour-blind readers can distinguish. Their black is left to the
 # dictionary; sky blue and yellow come last, being close to blue and faint on white.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442")
 SAMPLE_COLOR = "#56B4E9"

@@ -17,17 +17,17 @@ from kernelstream.evaluation.risk import sample_losses
 from kernelstream.models import _validation as check
 
 
-class Said(NamedTuple):
-    """What a model said of some samples; the rest only where somebody asks for it."""
+class Predictions(NamedTuple):
+    """What a model predicted for some samples; the rest only where it is needed."""
 
-    said: NDArray[Any]  # (n,) labels or numbers
-    chance: NDArray[np.float64] | None = None  # (n,) probability of the true class
+    predicted: NDArray[Any]  # (n,) labels or numbers
+    probability: NDArray[np.float64] | None = None  # (n,) probability of the true class
     decision: NDArray[np.float64] | None = None  # (n,) for the second of two classes
     losses: NDArray[np.float64] | None = None  # (n,) or fewer
 
 
 class Learner:
-    """A model that is asked and taught, and what the metrics want to know of it.
+    """A model that predicts and learns, and what the metrics need to know of it.
 
     A model of this package predicts and learns in one compiled pass, each sample predicted by
     the model just before it; any other predicts all samples of a call, then learns them.
@@ -54,9 +54,9 @@ class Learner:
     def _check(self, metrics: Sequence[str]) -> None:
         model, name = self.model, type(self.model).__name__
         wanted_by = {METRICS[metric].needs: metric for metric in metrics}
-        if "chance" in wanted_by and not hasattr(model, "predict_proba"):
+        if "probability" in wanted_by and not hasattr(model, "predict_proba"):
             raise ValueError(
-                f"{wanted_by['chance']} needs probabilities, which this {name} does not give "
+                f"{wanted_by['probability']} needs probabilities, which this {name} does not give "
                 "(POLKClassifier gives them with loss='log_loss')"
             )
         scores = hasattr(model, "decision_function") or hasattr(model, "predict_proba")
@@ -119,14 +119,14 @@ class Learner:
             learn(X, y)
         self.fresh = False
 
-    def predict(self, X: Any, y: NDArray[Any], unmeasured: int) -> Said:
+    def predict(self, X: Any, y: NDArray[Any], unmeasured: int) -> Predictions:
         """Predicting alone, all samples with the model as it is.
 
         The losses of the first ``unmeasured`` of them are left out.
         """
-        said, chance, decision = self.model.predict(X), None, None
-        if "chance" in self.needs:
-            chance = _chance(self.model.predict_proba(X), self.model.classes_, y)
+        predicted, probability, decision = self.model.predict(X), None, None
+        if "probability" in self.needs:
+            probability = _probability(self.model.predict_proba(X), self.model.classes_, y)
         if "decision" in self.needs:
             if hasattr(self.model, "decision_function"):
                 decision = _second_class(self.model.decision_function(X), self.model.classes_)
@@ -134,19 +134,19 @@ class Learner:
                 decision = _second_class(self.model.predict_proba(X)[:, -1], self.model.classes_)
         losses = None
         if self._losses:
-            values = self.model.decision_function(X) if self.classification else said
+            values = self.model.decision_function(X) if self.classification else predicted
             losses = self._losses_of(values, y, unmeasured)
-        return Said(said, chance, decision, losses)
+        return Predictions(predicted, probability, decision, losses)
 
-    def predict_then_learn(self, X: Any, y: NDArray[Any], unmeasured: int) -> Said:
+    def predict_then_learn(self, X: Any, y: NDArray[Any], unmeasured: int) -> Predictions:
         """Both, each sample predicted by the model just before it where the model can do that."""
         if not self.compiled:
-            said = self.predict(X, y, unmeasured)
+            predicted = self.predict(X, y, unmeasured)
             self.learn(X, y)
-            return said
+            return predicted
         if not self.needs and not (self._losses and self.classification):
-            said_values = self.model.predict_then_learn(X, y)
-            return Said(said_values, losses=self._losses_of(said_values, y, unmeasured))
+            predicted = self.model.predict_then_learn(X, y)
+            return Predictions(predicted, losses=self._losses_of(predicted, y, unmeasured))
         values = self.model.decide_then_learn(X, y)
         known = self.model.classes_
         if values.ndim == 1 and len(known) == 2:
@@ -155,26 +155,28 @@ class Learner:
             winners = np.zeros(len(values), dtype=np.int64)
         else:
             winners = np.argmax(values, axis=1)
-        return Said(
+        return Predictions(
             known[winners],
-            _chance(_softmax(values, len(known)), known, y) if "chance" in self.needs else None,
+            _probability(_softmax(values, len(known)), known, y)
+            if "probability" in self.needs
+            else None,
             _second_class(values, known) if "decision" in self.needs else None,
             self._losses_of(values, y, unmeasured),
         )
 
     def _losses_of(
-        self, said: NDArray[np.float64], y: NDArray[Any], unmeasured: int
+        self, predicted: NDArray[np.float64], y: NDArray[Any], unmeasured: int
     ) -> NDArray[np.float64] | None:
         if not self._losses:
             return None
         first = min(len(y), max(0, unmeasured))
         if first == len(y):
             return np.empty(0)
-        return sample_losses(self.model, said[first:], y[first:])
+        return sample_losses(self.model, predicted[first:], y[first:])
 
 
 def is_classification(model: Any) -> bool:
-    """Whether a model says labels, not numbers."""
+    """Whether a model predicts labels, not numbers."""
     if hasattr(model, "__sklearn_tags__"):
         if is_classifier(model):
             return True
@@ -202,7 +204,7 @@ def _softmax(values: NDArray[np.float64], classes: int) -> NDArray[np.float64]:
     return powers / np.cumsum(powers, axis=1)[:, -1:]
 
 
-def _chance(
+def _probability(
     probabilities: NDArray[np.float64], classes: NDArray[Any], y: NDArray[Any]
 ) -> NDArray[np.float64]:
     """The probability of each true class; 0 for a class that the model does not know."""

@@ -1,7 +1,7 @@
 """Metrics of a stream: over all samples, over the last ones, and fading.
 
 Each is fed with whole arrays, and gives the same bits however these are cut: totals are summed
-strictly one sample after another, windows are computed anew from the samples they hold
+strictly one sample after another, windows are computed again from the samples they hold
 (``sums.py``).
 """
 
@@ -29,7 +29,7 @@ SMALLEST_CHANCE = float(np.finfo(np.float64).eps)
 class ClassSummary:
     """What the metrics of a classifier are made of."""
 
-    confusion: Floats  # (C, C): how often row was the truth and column was said; labels sorted
+    confusion: Floats  # (C, C): how often row was the truth and column was predicted; labels sorted
     loss: float  # mean of -log(probability of the true class)
     decisions: tuple[NDArray[np.bool_], Floats] | None  # is it the second class? and f(x)
 
@@ -39,8 +39,8 @@ class NumberSummary:
     """What the metrics of a regressor are made of."""
 
     weight: float  # samples, or what fading left of them
-    absolute: float  # sum of |y - said|
-    squares: float  # sum of (y - said)^2
+    absolute: float  # sum of |y - predicted|
+    squares: float  # sum of (y - predicted)^2
     spread: float  # sum of (y - mean y)^2
 
 
@@ -51,7 +51,7 @@ class Metric:
     value: Callable[[Any], float]
     classification: bool
     lower_is_better: bool = False
-    needs: str = ""  # "chance": probability of the true class; "decision": f(x) of two classes
+    needs: str = ""  # "probability": probability of the true class; "decision": f(x) of two classes
 
 
 def _accuracy(s: ClassSummary) -> float:
@@ -106,7 +106,7 @@ METRICS: dict[str, Metric] = {
     "balanced_accuracy": Metric(_balanced_accuracy, True),
     "kappa": Metric(_kappa, True),
     "f1": Metric(_f1, True),
-    "log_loss": Metric(lambda s: s.loss, True, True, "chance"),
+    "log_loss": Metric(lambda s: s.loss, True, True, "probability"),
     "auc": Metric(_auc, True, False, "decision"),
     "mae": Metric(lambda s: _ratio(s.absolute, s.weight), False, True),
     "rmse": Metric(lambda s: _ratio(s.squares, s.weight) ** 0.5, False, True),
@@ -195,7 +195,7 @@ class ClassMetrics(_StreamMetrics[ClassSummary]):
     Notes
     -----
     What is not defined is NaN: ``kappa`` and ``auc`` with a single class, ``f1`` when the second
-    class neither occurs nor is said, ``auc`` over all samples or with a third class known.
+    class neither occurs nor is predicted, ``auc`` over all samples or with a third class known.
     Like scikit-learn's, ``balanced_accuracy`` is over the classes that occur.
 
     Examples
@@ -228,38 +228,38 @@ class ClassMetrics(_StreamMetrics[ClassSummary]):
     def update(
         self,
         truth: ArrayLike,
-        said: ArrayLike,
+        predicted: ArrayLike,
         *,
-        chance: ArrayLike | None = None,
+        probability: ArrayLike | None = None,
         decision: ArrayLike | None = None,
     ) -> None:
         """Take in the next samples.
 
         Parameters
         ----------
-        truth, said : (n,) labels
-        chance : (n,) array, for ``log_loss``
+        truth, predicted : (n,) labels
+        probability : (n,) array, for ``log_loss``
             The probability that was given to the true class.
         decision : (n,) array, for ``auc``
             Larger for the second class. NaN leaves a sample out.
         """
-        codes = [self.labels.encode(np.asarray(labels)) for labels in (truth, said)]
-        self.update_codes(*codes, chance=chance, decision=decision)
+        codes = [self.labels.encode(np.asarray(labels)) for labels in (truth, predicted)]
+        self.update_codes(*codes, probability=probability, decision=decision)
 
-    def update_codes(self, truth: Codes, said: Codes, **extras: ArrayLike | None) -> None:
+    def update_codes(self, truth: Codes, predicted: Codes, **extras: ArrayLike | None) -> None:
         """:meth:`update` with labels that were encoded already."""
-        if len(truth) != len(said):
-            raise ValueError(f"{len(truth)} labels, but {len(said)} predictions")
+        if len(truth) != len(predicted):
+            raise ValueError(f"{len(truth)} labels, but {len(predicted)} predictions")
         if not len(truth):
             return
         for counts in self._counts.values():
-            counts.add(truth, said, len(self.labels))
-        columns: list[NDArray[Any]] = [truth, said]
+            counts.add(truth, predicted, len(self.labels))
+        columns: list[NDArray[Any]] = [truth, predicted]
         for name in self._extras:
             if extras.get(name) is None:
                 raise ValueError(f"{', '.join(self.names)}: update needs {name}=")
             extra = np.asarray(extras[name], dtype=np.float64)
-            if name == "chance":
+            if name == "probability":
                 extra = -np.log(np.clip(extra, SMALLEST_CHANCE, 1.0))
                 for sums in self._sums.values():
                     sums.run(np.stack([np.ones(len(extra)), extra], axis=1))
@@ -272,11 +272,11 @@ class ClassMetrics(_StreamMetrics[ClassSummary]):
 
     def _window_summary(self) -> ClassSummary:
         samples = self._recent.samples()
-        truth, said = samples[:, :2].T.astype(np.int64)
+        truth, predicted = samples[:, :2].T.astype(np.int64)
         side = len(self.labels)
-        matrix = np.bincount(truth * side + said, minlength=side * side).reshape(side, side)
+        matrix = np.bincount(truth * side + predicted, minlength=side * side).reshape(side, side)
         extras = dict(zip(self._extras, samples[:, 2:].T, strict=True))
-        losses, decision = extras.get("chance", np.empty(0)), extras.get("decision")
+        losses, decision = extras.get("probability", np.empty(0)), extras.get("decision")
         decisions = None
         if decision is not None and side == 2:
             usable = ~np.isnan(decision)
@@ -342,9 +342,9 @@ class NumberMetrics(_StreamMetrics[NumberSummary]):
         self._add_sums("sums", 4)
         self._add_sums("spread", 1)
 
-    def update(self, truth: ArrayLike, said: ArrayLike) -> None:
+    def update(self, truth: ArrayLike, predicted: ArrayLike) -> None:
         """Take in the next samples: (n,) numbers and what was predicted for them."""
-        y, prediction = np.asarray(truth, dtype=np.float64), np.asarray(said, dtype=np.float64)
+        y, prediction = np.asarray(truth, dtype=np.float64), np.asarray(predicted, dtype=np.float64)
         if y.shape != prediction.shape:
             raise ValueError(f"targets of shape {y.shape}, but predictions {prediction.shape}")
         if not len(y):
@@ -367,10 +367,10 @@ class NumberMetrics(_StreamMetrics[NumberSummary]):
         return NumberSummary(weight, absolute, squares, self._sums[f"spread{suffix}"].last[0])
 
     def _window_summary(self) -> NumberSummary:
-        y, said = self._recent.samples().T
+        y, predicted = self._recent.samples().T
         if not len(y):
             return NumberSummary(0.0, 0.0, 0.0, 0.0)
-        error, deviation = np.abs(y - said), y - y.mean()
+        error, deviation = np.abs(y - predicted), y - y.mean()
         return NumberSummary(
             float(len(y)), error.sum(), (error * error).sum(), (deviation * deviation).sum()
         )

@@ -14,7 +14,7 @@ from sklearn.utils import check_array
 from kernelstream.buffer import Buffer
 from kernelstream.evaluation.baselines import Baselines
 from kernelstream.evaluation.labels import Labels, buffer_from_state, buffer_state
-from kernelstream.evaluation.learner import Learner, Said, is_classification
+from kernelstream.evaluation.learner import Learner, Predictions, is_classification
 from kernelstream.evaluation.metrics import check_names, make_metrics
 from kernelstream.evaluation.risk import LossDistribution
 from kernelstream.evaluation.trace import Trace
@@ -24,8 +24,8 @@ from kernelstream.rows import as_rows, check_columns
 
 DEFAULT_METRICS = {True: ("accuracy", "kappa"), False: ("mae", "rmse")}
 
-#: Samples after which the metrics hear of them at the latest.
-MOST_UNTOLD = 4096
+#: Samples after which the metrics are updated at the latest.
+MOST_UNCOUNTED = 4096
 
 #: Version of what :meth:`Prequential.state` returns.
 FORMAT = 1
@@ -192,9 +192,8 @@ class Prequential:
         self._baselines = Baselines(self._names[0], self._labels, window=window, lag=lag)
         #: Samples held back: not predicted yet, or with a lag predicted but not learned.
         self._waiting: Buffer | None = None
-        #: Targets and what was said of them, not yet told to the metrics; samples told before.
-        self._told = 0
-        self._untold: list[tuple[NDArray[Any], list[Said]]] = []
+        self._counted = 0  # samples in the metrics; then targets and predictions that are not yet
+        self._uncounted: list[tuple[NDArray[Any], list[Predictions]]] = []
         self.trace = Trace(self._names, self._every)
 
     @property
@@ -277,7 +276,7 @@ class Prequential:
     def _advance(self, X: Any, y: NDArray[Any]) -> None:
         """Use these samples, which end where a record is due at the latest."""
         start = perf_counter()
-        parts: list[Said] = []
+        parts: list[Predictions] = []
         if self._lag:
             parts = self._predict_then_learn_late(X, y)
         elif self._learner.fresh:
@@ -286,55 +285,55 @@ class Prequential:
             parts = [self._learner.predict_then_learn(X, y, self._unmeasured - self.samples)]
         self.seconds += perf_counter() - start
         self.samples += len(y)
-        self._untold.append((y.copy(), parts))
+        self._uncounted.append((y.copy(), parts))
         if self.samples % self.trace.every == 0:
             self._record()
-        elif self.samples - self._told >= MOST_UNTOLD:
-            self._tell()
+        elif self.samples - self._counted >= MOST_UNCOUNTED:
+            self._count()
 
-    def _predict_then_learn_late(self, X: Any, y: NDArray[Any]) -> list[Said]:
+    def _predict_then_learn_late(self, X: Any, y: NDArray[Any]) -> list[Predictions]:
         """Sample by sample with a lag; nothing for the first ones of a fresh model."""
         before = 0 if self._waiting is None else len(self._waiting)
         unmeasured = self._unmeasured - self.samples
         X, y = self._with_waiting(X, y)
-        said = []
+        predicted = []
         for i in range(before, len(y)):
             here, due = slice(i, i + 1), i - self._lag
             if not self._learner.fresh:
-                said.append(self._learner.predict(X[here], y[here], unmeasured - (i - before)))
+                predicted.append(self._learner.predict(X[here], y[here], unmeasured - (i - before)))
             if due >= 0:
                 self._learner.learn(X[due : due + 1], y[due : due + 1])
         self._wait(X, y, max(0, len(y) - self._lag))
-        return said
+        return predicted
 
-    def _tell(self) -> None:
-        """Tell metrics and baselines what was said: many small calls would take their time."""
-        untold, self._untold, self._told = self._untold, [], self.samples
-        if not untold:
+    def _count(self) -> None:
+        """Update metrics and baselines: many small calls would take their time."""
+        uncounted, self._uncounted, self._counted = self._uncounted, [], self.samples
+        if not uncounted:
             return
-        y = np.concatenate([y for y, _ in untold])
+        y = np.concatenate([y for y, _ in uncounted])
         targets = y if self._labels is None else self._labels.encode(y)
         self._baselines.update(targets)
-        parts = [part for _, parts in untold for part in parts]
+        parts = [part for _, parts in uncounted for part in parts]
         if not parts:
             return
         if self.losses is not None:
             for part in parts:
                 if part.losses is not None:
                     self.losses.update(part.losses)
-        said = np.concatenate([part.said for part in parts])
-        targets = targets[len(targets) - len(said) :]  # the first may not have been predicted
+        predicted = np.concatenate([part.predicted for part in parts])
+        targets = targets[len(targets) - len(predicted) :]  # the first may not have been predicted
         if self._labels is None:
-            self._metrics.update(targets, said)
+            self._metrics.update(targets, predicted)
             return
         extras = {
             name: np.concatenate([getattr(part, name) for part in parts])
             for name in self._learner.needs
         }
-        self._metrics.update_codes(targets, self._labels.encode(said), **extras)
+        self._metrics.update_codes(targets, self._labels.encode(predicted), **extras)
 
     def _record(self) -> None:
-        self._tell()
+        self._count()
         record: dict[str, float] = {"samples": self.samples, "seconds": self.seconds}
         for column in ("model_order", "nbytes", "error_spent"):
             fitted = None if self._learner.fresh else getattr(self.model, f"{column}_", None)
@@ -360,7 +359,7 @@ class Prequential:
 
         With the model as it is now, :meth:`restore` goes on as if nothing had happened.
         """
-        self._tell()
+        self._count()
         classes = self._learner.classes
         header: dict[str, Any] = {
             "format": FORMAT, "metrics": list(self._names),
@@ -409,7 +408,7 @@ class Prequential:
         if run.losses is not None:
             run._unmeasured = header["unmeasured"]
             run.losses.set_arrays(part_of("losses/", arrays))
-        run.samples = run._told = header["samples"]
+        run.samples = run._counted = header["samples"]
         run.seconds = float(header["seconds"])
         run._offset = header["offset"]
         run.trace = Trace.from_columns(part_of("trace/", arrays), every=header["record_every"])

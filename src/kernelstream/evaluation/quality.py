@@ -34,7 +34,7 @@ def beaten_by(metric: str, values: Mapping[str, float], task: str, suffix: str =
     if sign * values[metric + suffix] > sign * rules[rule]:
         return f"{rule} would have done better than the model ({metric} {other} instead of {model})"
     if values.get(f"kappa{suffix}", 1.0) < 5e-5:
-        return "the model tells classes apart no better than chance (kappa 0)"
+        return "the model separates classes no better than chance (kappa 0)"
     return ""
 
 

@@ -12,7 +12,7 @@ from kernelstream.evaluation.sums import copied
 from kernelstream.losses import make_loss
 from kernelstream.models.in_units import InUnits
 
-#: Losses in between are told apart to 6 %; smaller and larger ones fall into the outer bins.
+#: Losses in between are distinguished to 6 %; smaller and larger ones fall into the outer bins.
 SMALLEST, LARGEST, PER_DECADE = 1e-12, 1e12, 40
 EDGES = np.logspace(
     np.log10(SMALLEST), np.log10(LARGEST), round(np.log10(LARGEST / SMALLEST)) * PER_DECADE + 1
@@ -180,35 +180,37 @@ class LossDistribution:
         self._smallest, self._largest = parts["extremes"].tolist()
 
 
-def sample_losses(model: Any, said: NDArray[np.float64], y: NDArray[Any]) -> NDArray[np.float64]:
-    """The losses of what a model said, by its own loss and in the units it learns in.
+def sample_losses(
+    model: Any, predicted: NDArray[np.float64], y: NDArray[Any]
+) -> NDArray[np.float64]:
+    """The losses of what a model predicted, by its own loss and in the units it learns in.
 
-    ``said`` are numbers, or a classifier's decision values for ``classes_``, not finite for a class
-    that it did not know when it said that. NaN for a sample whose own class was not known then, or
-    none beside it: there was nothing to decide. So it does not matter for what classes
-    the values are laid out by now.
+    ``predicted`` are numbers, or a classifier's decision values for ``classes_``, not finite for a
+    class that it did not know when it predicted. NaN for a sample whose own class was not known
+    then, or none beside it: there was nothing to decide. So it does not matter for what classes the
+    values are laid out by now.
     """
     if isinstance(model, InUnits):
         _, unit = model._mean_and_unit()
-        return make_loss(model.regressor.loss).value(said / unit, y / unit)  # type: ignore[no-any-return]
+        return make_loss(model.regressor.loss).value(predicted / unit, y / unit)  # type: ignore[no-any-return]
     loss = make_loss(model.loss)
     if loss.for_regression:
-        return loss.value(said, y)  # type: ignore[no-any-return]
+        return loss.value(predicted, y)  # type: ignore[no-any-return]
     losses = np.full(len(y), np.nan)
     classes = model.classes_
     if len(classes) < 2:
         return losses
-    if said.ndim == 1:  # positive for the second of two classes; infinite where it knew one
-        said = np.stack([np.zeros(len(said)), said], axis=1)
-        said[~np.isfinite(said[:, 1])] = -np.inf
+    if predicted.ndim == 1:  # positive for the second of two classes; infinite where it knew one
+        predicted = np.stack([np.zeros(len(predicted)), predicted], axis=1)
+        predicted[~np.isfinite(predicted[:, 1])] = -np.inf
     places = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-    finite = np.isfinite(said)
+    finite = np.isfinite(predicted)
     usable = (classes[places] == y) & finite[np.arange(len(y)), places] & (finite.sum(axis=1) > 1)
     if not usable.any():
         return losses
     for known in np.unique(finite[usable], axis=0):
         rows = np.flatnonzero(usable & (finite == known).all(axis=1))
-        values, targets = said[rows][:, known], np.cumsum(known)[places[rows]] - 1
+        values, targets = predicted[rows][:, known], np.cumsum(known)[places[rows]] - 1
         if values.shape[1] == 2:  # one output, as the model has then
             values, targets = values[:, 1] - values[:, 0], 2 * targets - 1
         losses[rows] = loss.value(values, targets)

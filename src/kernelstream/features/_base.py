@@ -261,9 +261,9 @@ class FeatureLearner(KernelEstimator):
         return np.array([values], feature_state.FEATURE_SETTINGS)
 
     def _predict_then_learn(self, rows: Rows, targets: Any, weights: Any) -> NDArray[np.float64]:
-        return self._learn_and_tell(rows, targets, weights)[:, :-1]
+        return self._learn_and_predict(rows, targets, weights)[:, :-1]
 
-    def _learn_and_tell(self, rows: Rows, targets: Any, weights: Any) -> NDArray[np.float64]:
+    def _learn_and_predict(self, rows: Rows, targets: Any, weights: Any) -> NDArray[np.float64]:
         """Learn, and return (n, outputs + 1): predictions from just before, and fit errors."""
         out = np.zeros((len(targets), self._outputs + 1))
         if weights is None or (weights != 0.0).all():
@@ -443,7 +443,7 @@ class FeatureLearner(KernelEstimator):
         state = self._state
         c = self._times(rows, np.ascontiguousarray(state.factor[: state.order, :rank]))
         q = np.linalg.solve(M + ridge * np.eye(rank), c.T).T
-        own = np.ones(len(c))
+        k_xx = np.ones(len(c))
         if not self.kernel_.isotropic:
-            own = self.kernel_.diagonal(plain_matrix(rows))
-        return np.maximum(own - (c * q).sum(axis=1) - ridge * (q * q).sum(axis=1), 0.0)
+            k_xx = self.kernel_.diagonal(plain_matrix(rows))
+        return np.maximum(k_xx - (c * q).sum(axis=1) - ridge * (q * q).sum(axis=1), 0.0)

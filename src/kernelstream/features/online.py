@@ -80,7 +80,7 @@ class OnlineKernelFeatures(
         y : ignored
         """
         with as_before_on_error(self):
-            self._check_parameters(anew=True)
+            self._check_parameters(fresh=True)
             rows = check.check_rows(self, X, new=True)
             self._start(X, rows)
         self._learn(rows, np.zeros(count_rows(rows)), None)
@@ -105,7 +105,7 @@ class OnlineKernelFeatures(
     def partial_fit_errors(self, X: Any) -> NDArray[np.float64]:
         """:meth:`partial_fit` that returns each sample's fit error from before it was learned."""
         rows = self._admit(X)
-        return self._learn_and_tell(rows, np.zeros(count_rows(rows)), None)[:, -1]
+        return self._learn_and_predict(rows, np.zeros(count_rows(rows)), None)[:, -1]
 
     def _admit(self, X: Any) -> Rows:
         """Check everything; an empty state where there is none."""

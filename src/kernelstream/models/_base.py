@@ -140,7 +140,7 @@ class KernelEstimator(LearnedFunction, BoundedMemory, SavedExpansion, StreamEsti
         self._forget_plan()
 
     def _note_new_outputs(self, halved: bool) -> None:
-        """The weights were laid out anew for another class, two from ``halved`` weights."""
+        """The weights were laid out again for another class, two from ``halved`` weights."""
         status = self._state.status[0]
         if halved:
             status["square_norm"] *= 0.5

@@ -46,7 +46,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):  # type: ignore[misc]
             still noted).
         """
         with as_before_on_error(self):
-            self._check_parameters(anew=True)
+            self._check_parameters(fresh=True)
             rows = check.check_rows(self, X, new=True)
             labels = check.check_labels(y, count_rows(rows))
             weights = check.check_sample_weight(sample_weight, len(labels), some=True)
@@ -115,22 +115,22 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):  # type: ignore[misc]
                 "on the first call, and no others are accepted; or begin with partial_fit without "
                 "classes, and new ones may appear at any time"
             )
-        said: list[tuple[NDArray[Any], NDArray[np.float64]]] = []
+        predicted: list[tuple[NDArray[Any], NDArray[np.float64]]] = []
         met = 0
 
         def learn(*samples: Any) -> None:
             nonlocal met
             known = self.classes_
-            said.append((known, self._predict_then_learn(*samples)[met:]))
+            predicted.append((known, self._predict_then_learn(*samples)[met:]))
             met = 0
 
         def meet(sample: Rows) -> None:  # learned next, but predicted without its class
             nonlocal met
-            said.append((self.classes_, self._values_next(sample)))
+            predicted.append((self.classes_, self._values_next(sample)))
             met = 1
 
         self._consume(X, y, classes, sample_weight, learn, meet)
-        return said
+        return predicted
 
     def _consume(
         self,
@@ -308,7 +308,7 @@ class KernelClassifier(StreamClassifier, KernelEstimator):
 
 
 def _outputs_for(classes: int) -> int:
-    """One output tells two classes apart."""
+    """One output distinguishes two classes."""
     return 1 if classes <= 2 else classes
 
 
@@ -351,7 +351,7 @@ def _arrivals(
         for array in (known, labels):
             if array.dtype.kind in "iu" and np.abs(array.astype(np.float64)).max() > 2.0**53:
                 raise ValueError(
-                    f"labels this large cannot be told apart beside labels of {name}'s type"
+                    f"labels this large cannot be distinguished beside labels of {name}'s type"
                 )
     found, first = np.unique(labels, return_index=True)
     unknown = ~np.isin(found, known)

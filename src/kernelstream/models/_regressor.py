@@ -33,7 +33,7 @@ class StreamRegressor(RegressorMixin, StreamEstimator):  # type: ignore[misc]
             Not negative. Multiplies the sample's gradient; 0 leaves the sample out.
         """
         with as_before_on_error(self):
-            self._check_parameters(anew=True)
+            self._check_parameters(fresh=True)
             rows = check.check_rows(self, X, new=True)
             targets = check.check_numbers(y, count_rows(rows))
             weights = check.check_sample_weight(sample_weight, len(targets), some=True)

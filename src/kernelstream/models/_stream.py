@@ -112,16 +112,16 @@ class StreamEstimator(Parameters, InWords, SavedModel, BaseEstimator):  # type: 
         self._forget_plan()
         return super().set_params(**parameters)  # type: ignore[no-any-return]
 
-    def _check_parameters(self, anew: bool = False) -> None:
+    def _check_parameters(self, fresh: bool = False) -> None:
         """Refuse unusable parameters; cheap when nothing changed since the last call."""
         names = self._parameters
         given = attrgetter(*names)(self)
-        checked = None if anew else getattr(self, "_checked", None)
+        checked = None if fresh else getattr(self, "_checked", None)
         if checked is not None and all(map(is_, given, checked)):
             return
         self._check_values()
         self._check_combination()
-        if hasattr(self, "_state") and not anew:
+        if hasattr(self, "_state") and not fresh:
             for name in self._lasting:
                 before = checked[list(names).index(name)] if checked else None
                 if checked and getattr(self, name) != before:

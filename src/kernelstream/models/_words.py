@@ -1,16 +1,16 @@
-"""What warnings, the command line and reports say of a model; a method says its own."""
+"""What warnings, the command line and reports say about a model; a method adds its own words."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-#: The end of what is said of a cap.
-CAP_COSTS = "What that costs depends on the stream: a run with a larger cap tells"
+#: The end of every note about a cap.
+CAP_COSTS = "What that costs depends on the stream: a run with a larger cap shows it"
 
 
 class InWords:
-    """What is said of an estimator: a method that differs from this says so itself."""
+    """Notes about an estimator: a method that differs overrides them."""
 
     n_forced_: Any
 
@@ -56,8 +56,8 @@ class InWords:
 def cap_note(model: Any, written: Callable[[str, int], str] = "{}={}".format) -> str:
     """What the cap did so far; nothing where it was not reached.
 
-    What that costs is not known: it takes a run with a larger cap to tell, and often that one is
-    hardly better.
+    What that costs is not known: a run with a larger cap shows it, and often it is hardly
+    better.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def cap_note(model: Any, written: Callable[[str, int], str] = "{}={}".format) ->
     >>> X = np.arange(20.0)[:, None]
     >>> print(cap_note(POLKRegressor(max_points=5, compression_error=0.0).partial_fit(X, X[:, 0])))
     max_points=5 made room 14 times by removing a point that the error budget would have kept. \
-What that costs depends on the stream: a run with a larger cap tells
+What that costs depends on the stream: a run with a larger cap shows it
     """
     if not model.n_forced_ or not hasattr(model, "max_bytes"):  # not features: they discard by rule
         return ""

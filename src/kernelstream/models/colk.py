@@ -82,7 +82,7 @@ class _Paired(_POLK):
 
     @contextmanager
     def _compressible(self) -> Iterator[State]:
-        """The state as compression may see it; where that moves points, the past starts anew."""
+        """The state as compression may see it; where that moves points, the past starts again."""
         state = self._state
         points = state.points[:, : state.order].copy()
         try:

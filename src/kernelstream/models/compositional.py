@@ -42,8 +42,8 @@ class CompositionalLearner(_Paired, KernelRegressor):
 
     (a, b) = ``outer_derivative`` at f(x) and g, averaged over both roles of the pair, then
     KOMP. (24) is the case without the first term. How the function before the last step is kept,
-    which (20) needs, is told in :class:`COLKRegressor`. Nothing is clipped: that is the functions'
-    own business; a step that is not finite is refused. Functions cannot be written to a model
+    which (20) needs, is described in :class:`COLKRegressor`. Nothing is clipped: the functions do
+    that themselves; a step that is not finite is refused. Functions cannot be written to a model
     file: save ``expansion_``, or pickle the model.
 
     References

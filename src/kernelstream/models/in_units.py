@@ -97,9 +97,9 @@ class InUnits(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_then_learn(self, X: Any, y: Any) -> NDArray[np.float64]:
         """Predict each sample, then learn from it."""
-        said: list[NDArray[np.float64]] = []
-        self._consume(X, y, said)
-        return np.concatenate(said) if said else np.empty(0)
+        predicted: list[NDArray[np.float64]] = []
+        self._consume(X, y, predicted)
+        return np.concatenate(predicted) if predicted else np.empty(0)
 
     def learn_one(self, x: NDArray[np.float64], y: float) -> None:
         """Learn from one sample."""
@@ -126,25 +126,25 @@ class InUnits(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 vars(self.regressor).update(new)
             raise
 
-    def _consume(self, X: Any, y: Any, said: list[NDArray[np.float64]] | None) -> None:
+    def _consume(self, X: Any, y: Any, predicted: list[NDArray[np.float64]] | None) -> None:
         targets = check.check_numbers(y, X.shape[0])
         with self._as_before_on_error():
-            start = self._wait(X, targets, said)
+            start = self._wait(X, targets, predicted)
             if start == len(targets):
                 return
             scaled = self._in_units(targets[start:])
-            if said is not None and not self._taught:  # with units taken over
-                said.append(self._unit.mean)
+            if predicted is not None and not self._taught:  # with units taken over
+                predicted.append(self._unit.mean)
                 self.regressor.partial_fit(X[start : start + 1], scaled[:1])
                 start, scaled = start + 1, scaled[1:]
-            if said is None:
+            if predicted is None:
                 self.regressor.partial_fit(X[start:], scaled)
             else:
                 values = self.regressor.predict_then_learn(X[start:], scaled)
-                said.append(self._out_of_units(values))
+                predicted.append(self._out_of_units(values))
 
     def _wait(
-        self, X: Any, targets: NDArray[np.float64], said: list[NDArray[np.float64]] | None
+        self, X: Any, targets: NDArray[np.float64], predicted: list[NDArray[np.float64]] | None
     ) -> int:
         """Keep samples until the unit is known; returns the first that need not wait."""
         if self._settled:
@@ -152,8 +152,8 @@ class InUnits(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         end = min(self.warm_up - self._unit.rows, len(targets))
         before = self._unit.mean
         self._unit, means, _ = self._unit.follow(targets[None, :end])
-        if said is not None:  # the mean of the targets before
-            said.append(np.append(before, means[0])[:end])
+        if predicted is not None:  # the mean of the targets before
+            predicted.append(np.append(before, means[0])[:end])
         if end:
             new = Buffer.of(X[:end], targets[:end])
             self._waiting = new if self._waiting is None else self._waiting.followed_by(new)

@@ -35,7 +35,7 @@ class _POLK(KernelEstimator):
     -----
     Each step is f~ = (1 - eta alpha) f - (eta / B) sum_b l'(f(x_b), y_b) k(x_b, .), followed by
     kernel orthogonal matching pursuit: points are removed, cheapest first and all weights
-    projected anew, while the result stays within eps of f~ in the norm of the RKHS [1]_. With
+    projected again, while the result stays within eps of f~ in the norm of the RKHS [1]_. With
     a constant step the number of points stays bounded however long the stream is (Theorem 4).
     The inverse kernel matrix is kept as a square root that is only extended or rotated; its
     residual is watched, see ``residual_``.

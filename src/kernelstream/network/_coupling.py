@@ -79,10 +79,10 @@ class Coupling:
             return
         # With two_way every edge pulls at both its agents' samples.
         total = penalty * (2.0 if self.two_way else 1.0)
-        own = self_value(model.kernel_.program, 0.0)
+        k_xx = self_value(model.kernel_.program, 0.0)
         # With several outputs the margin is a difference of two of them.
         curvature = make_loss(model.loss).curvature * (2.0 if model._outputs > 1 else 1.0)
-        pull, slope = model.eta0 * total * own, model.eta0 * curvature * own
+        pull, slope = model.eta0 * total * k_xx, model.eta0 * curvature * k_xx
         # Each agent goes `pull` of its way to the other: their difference is multiplied by
         # 1 - 2 pull - slope - eta0 alpha, to be kept above -1. More neighbours are no worse: the
         # eigenvalues of I - D^-1 A, which 2 bounds, take the place of 2.

@@ -104,7 +104,7 @@ class ProximityNetwork(_Network):
         mu_ij <- max(0, (1 - delta eta^2) mu_ij + eta (h_ij - gamma_ij))                 (20)
 
     Where the agents differ by more than the tolerance the multiplier grows until they do not. It
-    has no bound known in advance, hence the normalised pull; with ``coupling="explicit"`` a pull
+    has no bound known in advance, so the pull is normalised; with ``coupling="explicit"`` a pull
     that could overshoot, beyond 1 / (2 eta k(x, x)), is cut there. As (19) is printed no multiplier
     has to be sent; [1]_ says one must, and with ``two_way=True``, the whole gradient of the
     Lagrangian, it is.

@@ -30,7 +30,7 @@ class Refused(NamedTuple):
 class Host:
     """One agent, and its checkpoint.
 
-    Calls name their turn, an attempt at a round. A later turn tells that the rounds before its
+    Calls name their turn, an attempt at a round. A later turn means that the rounds before its
     own are settled, and that an earlier turn's attempt at its own round was given up.
     """
 

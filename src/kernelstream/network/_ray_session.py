@@ -44,7 +44,7 @@ def import_ray() -> Any:
 
 
 def current_session(ray: Any) -> str | None:
-    """What tells the Ray that this process is connected to from others; None without one."""
+    """The address of the Ray that this process is connected to; None without one."""
     return str(ray.get_runtime_context().gcs_address) if ray.is_initialized() else None
 
 

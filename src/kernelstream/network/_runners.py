@@ -20,7 +20,7 @@ class _Threads:
         self._pool = pool
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        # A call waits for earlier calls only, and these were begun before it: no deadlock.
+        # A call waits for earlier calls only, and these started before it: no deadlock.
         return self._pool.submit(_call, function, arguments)
 
     def share(self, value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a network is given: batches and streams of each agent, and what all of them tell."""
+"""What a network is given: batches and streams of each agent, and what they have in common."""
 
 from __future__ import annotations
 

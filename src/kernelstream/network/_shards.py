@@ -158,7 +158,7 @@ class _FileShard(_Shard):
 
     def __init__(self, path: str, target: str | None, labels: bool) -> None:
         self.all = FileRows(path, target, labels)
-        self.begun = False
+        self.started = False
 
     def own_names(self, runner: Runner) -> list[str] | None:
         """Of the columns beside the target; looked up where files are read."""
@@ -166,8 +166,8 @@ class _FileShard(_Shard):
 
     def portions(self, rows: int | None) -> Iterator[FileRows]:
         """The next rows, at most so many, as one portion."""
-        if not self.begun or self.place is not None:
-            self.begun = True
+        if not self.started or self.place is not None:
+            self.started = True
             yield replace(self.all, names=self.names, place=self.place, rows=rows)
 
 

@@ -18,7 +18,7 @@ _MEANS = ("loss", "error", "disagreement", "violation")
 
 
 class NetworkTrace:
-    """What the agents told of their rounds; a row per round, later per 2, 4, 8 ... rounds."""
+    """What the agents recorded of their rounds; a row per round, later per 2, 4, 8 ... rounds."""
 
     def __init__(
         self, rows: Sequence[dict[str, float]] = (), every: int = 1, open: int = 0
@@ -30,25 +30,25 @@ class NetworkTrace:
 
     def add(self, records: Mapping[Name, RoundRecord], totals: Mapping[str, float]) -> None:
         """One round of all agents; ``totals`` are sums over all rounds so far."""
-        told = list(records.values())
-        if not told:
+        given = list(records.values())
+        if not given:
             return
-        differences = [value for record in told for value in record.differences.values()]
-        violations = [value for record in told for value in record.violations.values()]
+        differences = [value for record in given for value in record.differences.values()]
+        violations = [value for record in given for value in record.violations.values()]
         multipliers = {
             f"multiplier {record.agent!r} {neighbour!r}": value
-            for record in told
+            for record in given
             for neighbour, value in record.multipliers.items()
         }
         row: dict[str, float] = {
-            "round": told[0].round,
+            "round": given[0].round,
             **totals,
-            "loss": _mean([record.loss for record in told if record.loss is not None]),
-            "error": _mean([record.error for record in told if record.error is not None]),
+            "loss": _mean([record.loss for record in given if record.loss is not None]),
+            "error": _mean([record.error for record in given if record.error is not None]),
             "disagreement": _mean(differences),
             "violation": _mean([max(0.0, value) for value in violations or differences]),
-            "points": _mean([record.order for record in told]),
-            **{f"points {record.agent!r}": record.order for record in told},
+            "points": _mean([record.order for record in given]),
+            **{f"points {record.agent!r}": record.order for record in given},
             "largest_multiplier": max(multipliers.values(), default=0.0),
             **multipliers,
         }

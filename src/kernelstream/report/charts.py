@@ -278,7 +278,7 @@ def duration(value: float, step: float = 0.0) -> str:
 
 
 def _decimals(value: float, step: float) -> str:
-    """Three digits, or as many decimals as tell multiples of the step apart."""
+    """Three digits, or as many decimals as multiples of the step need."""
     if step == 0.0:
         text = f"{value:.3g}"
         return f"{value:.0f}" if "e" in text else text

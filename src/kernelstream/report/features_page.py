@@ -87,7 +87,7 @@ def write_features_report(
         rule=(
             f"A change is noticed when the mean of the last {detector.short:,} fit errors is "
             f"above the mean of the {detector.long:,} before them by {detector.deviations:g} "
-            "standard deviations of a single error; then the comparison begins anew."
+            "standard deviations of a single error; then the comparison begins again."
         ),
         changes=[
             (f"{change.sample:,}", compact(change.before), compact(change.after))

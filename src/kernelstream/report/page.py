@@ -9,7 +9,7 @@ from typing import Any
 
 from kernelstream._version import __version__
 from kernelstream.models._words import cap_note
-from kernelstream.report import progress as told
+from kernelstream.report import progress
 from kernelstream.report.charts import three_digits
 from kernelstream.report.picture import picture
 from kernelstream.report.points import influential_points
@@ -90,8 +90,8 @@ def write_report(
     """
     template = find_template("page.html.j2")
     names = _feature_names(model, feature_names)
-    record = told.Progress(trace.to_columns(), of_classes=hasattr(model, "classes_"))
-    quality, cost = told.cards(record, model)
+    record = progress.Progress(trace.to_columns(), of_classes=hasattr(model, "classes_"))
+    quality, cost = progress.cards(record, model)
     order = model.model_order_
     cap = cap_note(model)
     write_page(
@@ -102,10 +102,10 @@ def write_report(
         [*notes, f"{cap}."] if cap else notes,
         quality=quality,
         cost=cost,
-        metric_chart=told.metric_chart(record),
-        metrics=told.metrics_table(record),
-        cost_charts=told.cost_charts(record),
-        budget_charts=told.budget_charts(record),
+        metric_chart=progress.metric_chart(record),
+        metrics=progress.metrics_table(record),
+        cost_charts=progress.cost_charts(record),
+        budget_charts=progress.budget_charts(record),
         risk=risk_section(losses) if losses else None,
         approximation=model._approximation(),
         points=influential_points(model, names),
@@ -134,7 +134,7 @@ def write_page(
         version=__version__,
         **parts,
     )
-    # A name that is no valid text (from a file system, say) shall not prevent the report.
+    # A name that is no valid text (from a file system, say) must not prevent the report.
     replace_file(path, page.encode("utf-8", "replace"))
 
 

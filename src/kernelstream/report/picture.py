@@ -219,17 +219,17 @@ def _plane(model: Any, X: Any, most: int) -> Chart:
     coordinates, shares = _principal_plane(kept)
     stored = len(points)
     # Colours from the very rows that are drawn: samples as they came, sparse or not.
-    said = model.predict(points)
+    predicted = model.predict(points)
     if X is not None:
-        said = np.concatenate([said, model.predict(X)])
+        predicted = np.concatenate([predicted, model.predict(X)])
     scale = None
     if hasattr(model, "classes_"):
-        palette, keys = _class_colors(model.classes_, said)
-        place = np.searchsorted(model.classes_, said)
+        palette, keys = _class_colors(model.classes_, predicted)
+        place = np.searchsorted(model.classes_, predicted)
         colors = [palette[number] for number in place.tolist()]
     else:
-        low, high = float(said.min()), float(said.max())
-        colors, keys = _value_colors(said, low, high), []
+        low, high = float(predicted.min()), float(predicted.max())
+        colors, keys = _value_colors(predicted, low, high), []
         scale = _color_scale(low, high)
     looks = "stored crowd" if stored > CROWD else "stored"
     order = [*range(stored, len(coordinates)), *range(stored)]  # stored points on top
@@ -293,13 +293,13 @@ def _dense(X: Any) -> Any:
     return X.toarray() if sparse.issparse(X) else X
 
 
-def _class_colors(classes: NDArray[Any], said: NDArray[Any]) -> tuple[list[str], list[Key]]:
+def _class_colors(classes: NDArray[Any], predicted: NDArray[Any]) -> tuple[list[str], list[Key]]:
     """A colour per class, and the legend; of many classes only the frequent have their own."""
     if len(classes) <= len(PALETTE):
         colors = list(PALETTE[: len(classes)])
         named = list(range(len(classes)))
     else:
-        counts = np.bincount(np.searchsorted(classes, said), minlength=len(classes))
+        counts = np.bincount(np.searchsorted(classes, predicted), minlength=len(classes))
         named = sorted(np.argsort(-counts, kind="stable")[: len(PALETTE) - 1].tolist())
         colors = [OTHER_COLOR] * len(classes)
         for color, number in zip(PALETTE, named, strict=False):

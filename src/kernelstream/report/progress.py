@@ -1,4 +1,4 @@
-"""What a trace tells: the numbers of the end, and how they came about over time."""
+"""What a trace shows: the numbers at the end, and how they developed."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def _rates(progress: Progress, name: str) -> Values:
     samples, values = progress["samples"], progress[name]
     with np.errstate(invalid="ignore", divide="ignore"):
         steps, growth = np.diff(samples, prepend=0.0), np.diff(values, prepend=0.0)
-        # A clock set anew by a resumed run goes backwards: no rate there.
+        # A clock set again by a resumed run goes backwards: no rate there.
         return np.where((steps > 0.0) & (growth >= 0.0), growth / steps, np.nan)
 
 

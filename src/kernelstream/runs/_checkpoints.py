@@ -60,7 +60,7 @@ class Checkpoint(NamedTuple):
         try:
             document = storage.read(path)
         except storage.ModelFileError as error:
-            raise RunError(str(error), "delete it and start anew") from None
+            raise RunError(str(error), "delete it and start again") from None
         if document.kind != _KIND:
             cure = f"name the folder given to {spelling('checkpoint')}"
             raise RunError(f"{path} is not a checkpoint", cure)
@@ -75,7 +75,7 @@ class Checkpoint(NamedTuple):
             raise
         except Exception as error:  # what a file holds may lead to any: see storage.believing
             raise RunError(
-                f"{path} cannot be gone on from: {error!r}", "delete it and start anew"
+                f"{path} cannot be gone on from: {error!r}", "delete it and start again"
             ) from error
 
 

@@ -45,7 +45,7 @@ def write_page(path: str | os.PathLike[str], run: Run, before: Mapping[str, str]
         feature_names=run.model.preparation.feature_names_out,
         target=settings["target"],
         sample=run.sample,
-        notes=run._row_notes(),  # the report tells of the cap by itself
+        notes=run._row_notes(),  # the report has its own note about the cap
         losses=losses,
     )
 

@@ -85,7 +85,7 @@ class Run(StreamRun):
         How notes and errors write a parameter (and its value).
     **reading
         ``schema, drop, on_bad, quarantine, batch_rows, format, delimiter, header, n_features`` as
-        for :func:`~kernelstream.streams.open_stream`. A quarantine file is begun again.
+        for :func:`~kernelstream.streams.open_stream`. A quarantine file starts empty.
 
     Attributes
     ----------
@@ -192,7 +192,7 @@ class Run(StreamRun):
         self._open(like=None if like is None else like.preparation)
         with self._closing_on_error():
             if settings["on_bad"] == "quarantine":
-                self.source.bad.start_file_anew()
+                self.source.bad.start_file_again()
             batch = self._look()
             if like is None:
                 task = self._task(batch, model)
@@ -209,7 +209,7 @@ class Run(StreamRun):
 
             def scored(estimator: Any) -> Scored:
                 if like is not None:
-                    taught = like.anew(estimator)
+                    taught = like.with_new_model(estimator)
                 else:
                     taught = StreamModel(estimator, preparation, settings["target"], task)
                 measured = {name: settings[name] for name in ("metrics", "every", "window", "lag")}

@@ -60,7 +60,7 @@ class BadRows:
         self.count: int = state.get("count", 0)
         self.first: list[tuple[int, str]] = [(line, why) for line, why in state.get("first", [])]
         if type(self.count) is not int or min(self.count, REMEMBERED) != len(self.first):
-            raise StreamError(f"The position in {name} contradicts itself: start anew.")
+            raise StreamError(f"The position in {name} contradicts itself: start again.")
         self._path = os.fspath(path) if policy == "quarantine" and path is not None else None
         self._header = header
         self._length = 0
@@ -71,7 +71,7 @@ class BadRows:
                 self._length = state["quarantine_bytes"]
                 os.truncate(self._path, self._length)
 
-    def start_file_anew(self) -> None:
+    def start_file_again(self) -> None:
         """Forget what the quarantine file held before this run."""
         if self._path is not None and self._length:
             os.truncate(self._path, 0)

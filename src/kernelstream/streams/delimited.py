@@ -107,7 +107,7 @@ class DelimitedSource(TextSource):
                     self._types[name] = self._arrow.string()
 
     def _written_type(self, kind: str, found: Any) -> Any:
-        """What Arrow shall parse a column as: the quick way, which may fail."""
+        """What Arrow should parse a column as: the quick way, which may fail."""
         arrow = self._arrow
         if kind == "text":
             return arrow.string()

@@ -54,8 +54,8 @@ def transitions(
 ) -> Transitions:
     """Let a policy act in a Gymnasium environment, episode after episode.
 
-    An episode that the environment truncates (a time limit) starts anew, but its last transition is
-    not terminal: the state that it led to would have gone on to earn rewards.
+    An episode that the environment truncates (a time limit) starts again, but its last transition
+    is not terminal: the state that it led to would have gone on to earn rewards.
 
     Parameters
     ----------

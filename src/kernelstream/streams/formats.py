@@ -66,7 +66,7 @@ class Reading:
         position = self.position or {"format": format}
         for name in {"offset", "line", "rows", "row", "n_features"} & set(position):
             if type(position[name]) is not int or not 0 <= position[name] < 2**62:
-                raise StreamError(f"The position has no valid {name}: start anew.")
+                raise StreamError(f"The position has no valid {name}: start again.")
         if position.get("format") != format:
             raise StreamError(
                 f"The position is one in {position.get('format')!r} data, this is {format!r}. "

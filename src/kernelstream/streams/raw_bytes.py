@@ -59,7 +59,7 @@ class ByteStream:
         """Go on with the byte at `offset`, which is not before the present one."""
         too_short = StreamError(
             f"{self.name} is shorter than when it was left: it has no byte {offset}. "
-            "Resume with the file that was read before, or start anew."
+            "Resume with the file that was read before, or start again."
         )
         if self.can_rewind and not self._is_gzip:
             if offset > os.fstat(self._file.fileno()).st_size:

@@ -188,7 +188,7 @@ def make_regression_outliers(
 
     Notes
     -----
-    The paper gives the curve and its «zero mean Gaussian noise», but not the range of x, nor
+    The paper gives the curve and its "zero mean Gaussian noise", but not the range of x, nor
     the size of the noise, nor how outliers enter. The range [0, 1] suits its kernel bandwidth
     of 0.06; the rest are parameters here. It also prints 60000 samples where the split it
     goes on to describe fits 6000.

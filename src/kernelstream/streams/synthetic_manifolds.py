@@ -18,7 +18,7 @@ def make_spheres(
 
     A label is drawn, both with the same probability; then x uniformly from the surface of the
     sphere of radius 1 (label 1) or 2 (label -1); then Gaussian noise is added. No linear
-    classifier tells the two apart.
+    classifier separates the two.
 
     Parameters
     ----------

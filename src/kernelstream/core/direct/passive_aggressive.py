@@ -12,7 +12,7 @@ from kernelstream.core.loss import loss_derivative, loss_value
 
 
 @inline
-def passive_aggressive_step(rule, f, target, sample_weight, self_kernel, slope, new):
+def passive_aggressive_step(rule, f, target, sample_weight, k_xx, slope, new):
     """Set ``new`` to the sample's coefficients; whether there are any."""
     active = loss_derivative(rule.loss, rule.loss_number, f, rule.outputs, target, slope)
     if not active:
@@ -22,7 +22,7 @@ def passive_aggressive_step(rule, f, target, sample_weight, self_kernel, slope, 
     square = 0.0
     for c in range(rule.outputs):
         square += slope[c] * slope[c]
-    square *= self_kernel
+    square *= k_xx
     value = loss_value(rule.loss, rule.loss_number, f, rule.outputs, target)
     most = rule.aggressiveness * sample_weight
     if rule.direct == PASSIVE_AGGRESSIVE:

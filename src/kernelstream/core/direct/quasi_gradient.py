@@ -57,7 +57,7 @@ def quasi_gradients(rule, status, f, earlier, targets, sample_weights, first, di
     rate = tracking_rate(rule.tracking_rate, status.steps)
     losses = np.empty(count)
     trackers = np.empty(count)  # the tracker after this sample alone
-    sloped = np.empty(count, np.bool_)  # where the derivative is not zero, as POLK tells it
+    sloped = np.empty(count, np.bool_)  # where the derivative is not zero, as in POLK
     exceeding = 0.0
     smallest = np.inf
     for r in range(count):

@@ -27,11 +27,11 @@ STATES = 2
 
 
 @merged
-def temporal_difference(rule, status, f, self_kernel, reward, discount, direction, tracked_weights):
+def temporal_difference(rule, status, f, k_xx, reward, discount, direction, tracked_weights):
     """Set ``direction`` (2, 1) and the weights added to z; the tracker after the step, or NaN.
 
     ``discount`` is gamma, 0 where y is terminal; ``f`` (2, rows of weights) are the values at x
-    and y, ``self_kernel`` is k(x, x).
+    and y, ``k_xx`` is k(x, x).
     """
     last = f.shape[1] - 1
     delta = reward + (discount * f[1, 0] - f[0, 0])
@@ -41,9 +41,9 @@ def temporal_difference(rule, status, f, self_kernel, reward, discount, directio
         tracked = (1.0 - rate) * status.tracker + rate * delta
         tracker = tracked
     else:
-        change = rate * (delta - f[0, last]) if self_kernel >= SMALLEST_SELF_KERNEL else 0.0
+        change = rate * (delta - f[0, last]) if k_xx >= SMALLEST_SELF_KERNEL else 0.0
         tracked = f[0, last] + change
-        tracked_weights[0, last - 1] = change / max(self_kernel, SMALLEST_SELF_KERNEL)
+        tracked_weights[0, last - 1] = change / max(k_xx, SMALLEST_SELF_KERNEL)
         tracker = status.tracker
     direction[0, 0] = -(delta if rule.tracking == CORRECTED else tracked)  # (24)
     direction[1, 0] = discount * tracked

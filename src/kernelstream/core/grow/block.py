@@ -82,7 +82,7 @@ def take_in_block(state, program, block, values, norms, new, q, outputs):
     fresh = 0
     self_values = np.empty(q)
     for r in range(q):
-        self_kernel = self_value(program, norms[r, 0])
+        k_xx = self_value(program, norms[r, 0])
         place = stored_place(state, rows, r, norms[r, 0])
         if place >= 0:
             status.dependent += 1
@@ -103,7 +103,7 @@ def take_in_block(state, program, block, values, norms, new, q, outputs):
             values[fresh] = values[r]
             norms[fresh] = norms[r]
             new[fresh] = new[r]
-        self_values[fresh] = self_kernel
+        self_values[fresh] = k_xx
         fresh += 1
     if fresh == 0:
         find_cheapest(state, outputs)
@@ -153,7 +153,7 @@ def _take_in_pair(state, program, rows, values, norms, new, outputs, budget):
             return -1.0
     u = np.empty((2, n))
     a = np.empty((2, n))
-    own = np.empty(2)
+    k_xx = np.empty(2)
     residuals = np.empty((2, 2))  # inner products of what the points do not span
     width = rows.dense.shape[1]
     other = np.empty((width, 1))
@@ -165,14 +165,14 @@ def _take_in_pair(state, program, rows, values, norms, new, outputs, budget):
         np.int64(1), out, np.empty((1, 2)),
     )  # fmt: skip
     for r in range(2):
-        own[r] = self_value(program, norms[r, 0])
-        residuals[r, r] = own[r] - coordinates(state.factor, values[r : r + 1], n, u[r], a[r])
+        k_xx[r] = self_value(program, norms[r, 0])
+        residuals[r, r] = k_xx[r] - coordinates(state.factor, values[r : r + 1], n, u[r], a[r])
     cross = out[0, 0] - dot(u, 0, u, 1, 0, n)
     determinant = residuals[0, 0] * residuals[1, 1] - cross * cross
     for r in range(2):
-        if own[r] < SMALLEST_SELF_KERNEL or not residuals[r, r] > DEPENDENT * own[r]:
+        if k_xx[r] < SMALLEST_SELF_KERNEL or not residuals[r, r] > DEPENDENT * k_xx[r]:
             return -1.0
-        if not determinant > DEPENDENT * own[1 - r] * residuals[r, r]:
+        if not determinant > DEPENDENT * k_xx[1 - r] * residuals[r, r]:
             return -1.0
 
     # The new one that costs less, beside the other and all old points.
@@ -209,12 +209,12 @@ def _take_in_pair(state, program, rows, values, norms, new, outputs, budget):
                     state.weights[c, j] = fma(a[s, j], new[s, c], state.weights[c, j])
         find_cheapest(state, outputs)
         return error + last
-    store(state, n, rows, s, norms[s, 0], norms[s, 1], own[s])
+    store(state, n, rows, s, norms[s, 0], norms[s, 1], k_xx[s])
     for c in range(new.shape[1]):
         state.weights[c, n] = new[s, c]
     append_point(state.factor, state.diagonal, n, a[s], residuals[s, s])
     status.order = n + 1
-    status.changes += wear(residuals[s, s], own[s])
+    status.changes += wear(residuals[s, s], k_xx[s])
     look_again(state, outputs)
     return error
 

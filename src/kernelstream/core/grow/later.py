@@ -21,7 +21,7 @@ from kernelstream.core.reduce.komp import GREEDY, prune_block, remove_block
 
 
 @inner
-def put_off(state, rows, i, square, absolute, self_kernel, new):
+def put_off(state, rows, i, square, absolute, k_xx, new):
     """Add ``new`` k(x_i, .) to the function, without a row in the factor."""
     status = state.status[0]
     place = stored_place(state, rows, i, square)
@@ -31,7 +31,7 @@ def put_off(state, rows, i, square, absolute, self_kernel, new):
             state.weights[c, place] += new[c]
         return
     n = status.order
-    store(state, n, rows, i, square, absolute, self_kernel)
+    store(state, n, rows, i, square, absolute, k_xx)
     for c in range(state.weights.shape[0]):
         state.weights[c, n] = new[c]
     status.order = n + 1

@@ -11,14 +11,14 @@ from kernelstream.core.lanes import fma
 
 
 @inner
-def wear(delta, self_kernel):
+def wear(delta, k_xx):
     """How many ordinary changes an append counts for: the closer to the span, the more the
     factor's errors are amplified, and the sooner it is probed."""
-    return 1 + int(min(1e3, 1e-5 * self_kernel / delta))
+    return 1 + int(min(1e3, 1e-5 * k_xx / delta))
 
 
 @inner
-def take_in(state, rows, i, square, absolute, values, self_kernel, new, outputs, budget, work):
+def take_in(state, rows, i, square, absolute, values, k_xx, new, outputs, budget, work):
     """Add ``new`` k(x_i, .) to the function; a capacity for one more point is assumed.
 
     ``values[0, :order]`` are the kernel values of the sample, ``new`` its weights in stored
@@ -37,12 +37,12 @@ def take_in(state, rows, i, square, absolute, values, self_kernel, new, outputs,
         return 0.0
 
     u, a = work[0], work[1]
-    delta = self_kernel - coordinates(state.factor, values, n, u, a)
+    delta = k_xx - coordinates(state.factor, values, n, u, a)
     length = 0.0
     for c in range(columns):
         part = new[c] * new[c]
         length += part if c < outputs else part / (status.scale * status.scale)
-    dependent = not delta > DEPENDENT * self_kernel or self_kernel < SMALLEST_SELF_KERNEL
+    dependent = not delta > DEPENDENT * k_xx or k_xx < SMALLEST_SELF_KERNEL
     error = length * max(delta, 0.0)
     skip = dependent
     if not dependent and error <= budget:
@@ -57,11 +57,11 @@ def take_in(state, rows, i, square, absolute, values, self_kernel, new, outputs,
         find_cheapest(state, outputs)
         return error
 
-    store(state, n, rows, i, square, absolute, self_kernel)
+    store(state, n, rows, i, square, absolute, k_xx)
     for c in range(columns):
         state.weights[c, n] = new[c]
     append_point(state.factor, state.diagonal, n, a, delta)
     status.order = n + 1
-    status.changes += wear(delta, self_kernel)
+    status.changes += wear(delta, k_xx)
     look_again(state, outputs)
     return 0.0
