@@ -13,10 +13,10 @@ from kernelstream.streams import make_multidist, make_regression_outliers
 
 if TYPE_CHECKING:
     from kernelstream.models import (
-        AutoClassifier,
-        AutoRegressor,
         AVMClassifier,
         AVMRegressor,
+        AutoClassifier,
+        AutoRegressor,
         COLKClassifier,
         COLKRegressor,
         CompositionalLearner,

@@ -20,7 +20,7 @@ GROUP = "kernelstream.methods"
 _HOMES = ("kernelstream.models", "kernelstream.features", "kernelstream.network")
 
 #: What the command line takes where no method is named.
-DEFAULT = "polk"
+DEFAULT = "auto"
 
 _METHODS: dict[str, Method] = {}
 _complete = False

@@ -19,6 +19,7 @@ from kernelstream.errors import CapWarning
 from kernelstream.evaluation import quality
 from kernelstream.models._files import stored_bytes
 from kernelstream.pipeline import TASKS
+from kernelstream.registry import DEFAULT
 from kernelstream.runs import Run
 from kernelstream.runs._reading import text_of
 from kernelstream.storage import replace_file
@@ -138,7 +139,7 @@ _of_what = partial(options.added, "What is learned")
 #: How a run is set up, as ``Run`` names it, and what is written.
 _OWN = {
     "target": _of_what(str, "The column to predict.", "target"),
-    "model": _of_what(str, f"The method: {', '.join(METHODS)}.", "polk"),
+    "model": _of_what(str, f"The method: {', '.join(METHODS)}.", DEFAULT),
     "task": _of_what(Optional[str], options.TASK),
     "out": of_run(Optional[Path], "Where to write the model."),
     "report": options.REPORT,

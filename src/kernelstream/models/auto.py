@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import field
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -35,20 +37,32 @@ class _Auto(StreamEstimator):
     Notes
     -----
     Kernel experts at three length scales, each on a bounded dictionary, learn side by side: one of
-    second order (kernel recursive least squares, with softmax by implicit steps for classes) and
+    second order (kernel recursive least squares [1]_, with softmax by implicit steps [4]_) and
     three of first order, which follow a stream that changes. Scales of the columns are learned
     along, length scales move where the data ask for it, and where the stream does not change the
     best one gets more points. Linear experts and experts that look at the last labels alone compete
-    with them. All are mixed online: by shares that follow their likelihood and remember who was
-    good before, and by a learned geometric mean (for numbers: least squares).
+    with them. All are mixed online: by shares that follow their likelihood [2]_ and remember who
+    was good before [3]_, and by a learned geometric mean (for numbers: least squares).
 
     Columns are measured in units that move with the stream, values far out are compressed, and a
     target of numbers is predicted from the second row on.
+
+    References
+    ----------
+    .. [1] S. Van Vaerenbergh, M. Lazaro-Gredilla, I. Santamaria, "Kernel recursive least-squares
+       tracker for time-varying regression", IEEE TNNLS 23 (2012).
+    .. [2] M. Herbster, M. K. Warmuth, "Tracking the best expert", Machine Learning 32 (1998).
+    .. [3] O. Bousquet, M. K. Warmuth, "Tracking a small set of experts by mixing past posteriors",
+       JMLR 3 (2002).
+    .. [4] B. Kulis, P. L. Bartlett, "Implicit online learning", ICML 2010.
     """
 
     max_points: Annotated[
-        int, Whole(1, 10_000), "Points of the largest dictionary; there are up to three."
-    ] = 300
+        int | None,
+        Whole(3, 100_000),
+        "Never hold more points than this, in all dictionaries together.",
+        "By default at most 600, as far as the memory allows.",
+    ] = None
     max_bytes: Annotated[
         int | None,
         Whole(1),
@@ -77,8 +91,18 @@ class _Auto(StreamEstimator):
     _measures_targets = True
     _numbers: ClassVar[bool]
     _state: AutoState
+    _sized: bool = field(init=False, default=False)  # whether sizes are those of the caps
 
     # ---- state ------------------------------------------------------------------------
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if hasattr(self, "_state"):  # joblib may have mapped the arrays read-only
+            self._state = copy.deepcopy(self._state)
+
+    def _forget_plan(self) -> None:
+        super()._forget_plan()
+        self._sized = False
 
     @property
     def _known(self) -> int:
@@ -143,9 +167,9 @@ class _Auto(StreamEstimator):
             if not used.all():
                 rows, targets, weights = take_rows(rows, used), targets[used], weights[used]
             weights = np.minimum(weights, LARGEST_WEIGHT)
-        if self._call is None:
+        if not self._sized:
             self._make_room(self._known)
-            self._call = True
+            self._sized = True
         if predictions is None:
             self._state.learn(rows, targets, weights)
         else:
@@ -160,6 +184,7 @@ class _Auto(StreamEstimator):
                 f"learn_one takes an array of {self.n_features_in_} features, got shape {x.shape}"
             )
         self._check_parameters()
+        self._call = True
         self._learn(check.check_rows(self, x[None]), np.array([target]), None)
 
     def _as_values(self, made: NDArray[np.float64]) -> NDArray[np.float64]:

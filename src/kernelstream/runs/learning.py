@@ -17,6 +17,7 @@ from kernelstream.errors import DivergenceError
 from kernelstream.evaluation import Prequential, Trace
 from kernelstream.models._words import cap_note
 from kernelstream.pipeline import StreamModel, guess_task
+from kernelstream.registry import DEFAULT
 from kernelstream.runs import _methods as methods
 from kernelstream.runs._checkpoints import Checkpoint, Scored
 from kernelstream.runs._methods import as_stored, estimator_class, make_estimator
@@ -57,9 +58,9 @@ class Run(StreamRun):
         As for :func:`~kernelstream.streams.open_stream`.
     target : str, default="target"
         The column to predict.
-    model : str or estimator, default="polk"
-        A method by name ("polk", "avm", ..., as ``kernelstream learn --help`` lists them), then
-        with ``random_state=0`` and a gamma that suits the columns where
+    model : str or estimator, default="auto"
+        A method by name ("auto", "polk", ..., as ``kernelstream learn --help`` lists them), then
+        with ``random_state=0`` and, where it has one, a gamma that suits the columns if
         ``parameters`` do not say otherwise; or a new estimator of this package, which is copied.
     parameters : dict, optional
         Of the method, where it is given by name.
@@ -119,7 +120,7 @@ class Run(StreamRun):
         self,
         source: Any,
         target: str = "target",
-        model: Any = "polk",
+        model: Any = DEFAULT,
         *,
         parameters: Mapping[str, Any] | None = None,
         task: str | None = None,

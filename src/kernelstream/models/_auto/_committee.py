@@ -20,8 +20,8 @@ _COARSEST, _FINEST = 1 / 32, 512.0
 LINEAR = ((False, 1.0), (False, 0.999), (True, 1.0), (True, 0.999))
 #: Decays of the chains of classes; the last one counts classes alone.
 _DECAYS = (0.999, 0.95, 0.999)
-#: Points of a group before the race.
-MOST = 128
+#: Points of a group before the race, and of the leading one after it.
+MOST, LARGE = 128, 300
 #: Rows between two looks at the groups, and before the first race.
 EVERY = 256
 _FIRST_RACE = 2048
@@ -45,7 +45,7 @@ def plan(
     outputs: int,
     numbers: bool,
     delayed: bool,
-    max_points: int,
+    max_points: int | None,
     max_bytes: int | None,
 ) -> Sizes:
     """What fits: as many points as possible, after what the other experts need."""
@@ -64,14 +64,17 @@ def plan(
             low, high = (middle, high) if fits else (low, middle - 1)
         return low
 
-    most = largest(min(MOST, max_points), lambda size: sizes(size, size))
+    room = 2 * LARGE if max_points is None else max_points
+    most = largest(min(MOST, room // 3), lambda size: sizes(size, size))
     if most == 0:
         least = nbytes_for(features, outputs, numbers, delayed, sizes(1, 1))
         raise ValueError(
             f"max_bytes={max_bytes} does not hold a single point: for {features} features and "
             f"{outputs} outputs it must be {least} at least"
         )
-    return sizes(most, max(most, largest(max_points, lambda size: sizes(most, max(most, size)))))
+    # Either the leading group and two others, or two large ones.
+    beyond = min(room - 2 * most, room // 2)
+    return sizes(most, max(most, largest(beyond, lambda size: sizes(most, max(most, size)))))
 
 
 def nbytes_for(features: int, outputs: int, numbers: bool, delayed: bool, sizes: Sizes) -> int:
@@ -340,10 +343,10 @@ class Committee:
         mixture.squares[:, :, mine] = 0.0
         start = 0.0
         if group is not None:
-            said = group.replay(self.memory_rows, self.memory_targets)
+            made = group.replay(self.memory_rows, self.memory_targets)
             start = 0.5 / mixture.used.sum(axis=1).max()
             if self.numbers:
-                errors = said[-EVERY:, :, 0] - self.memory_targets[-EVERY:, None]
+                errors = made[-EVERY:, :, 0] - self.memory_targets[-EVERY:, None]
                 mixture.scales[:, mine] = np.maximum(np.square(errors).mean(axis=0), 1e-12)
                 own = range(mine.start, mine.stop)
                 mixture.squares[:, own, own] = 10.0
