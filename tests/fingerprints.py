@@ -28,6 +28,8 @@ from scipy.sparse import csr_array
 
 import kernelstream.core
 from kernelstream import (
+    AutoClassifier,
+    AutoRegressor,
     AVMClassifier,
     AVMRegressor,
     COLKClassifier,
@@ -166,7 +168,9 @@ MODELS = {
     "POLK, blocks of classes": Fit(
         partial(POLKClassifier, "log_loss", average=True, **BLOCKS), partial(plane, 600)
     ),
-    "POLK, pairs": Fit(partial(POLKRegressor, batch_size=2, average=3, **SEED), curve),
+    "POLK, pairs": Fit(
+        partial(POLKRegressor, batch_size=2, average=True, average_horizon=3, **SEED), curve
+    ),
     "POLK, wide": Fit(partial(POLKRegressor, **CAP), wide),
     "POLK, wide batches": Fit(
         partial(POLKClassifier, batch_size=30, **CAP), partial(wide, classes=3)
@@ -192,6 +196,10 @@ MODELS = {
     "POLK, random removals with slack": Fit(
         partial(POLKRegressor, "huber", projection="random", slack=3, **CAP), curve
     ),
+    "automatic": Fit(partial(AutoClassifier, **SEED), partial(plane, 2600)),
+    "automatic, numbers": Fit(partial(AutoRegressor, **SEED), partial(plane, 2600)),
+    "automatic, wide": Fit(partial(AutoRegressor, max_bytes=200_000, **SEED), wide),
+    "automatic, sparse": Fit(partial(AutoClassifier, **SEED), partial(sparse, classes=3)),
     "RBP": Fit(partial(RBPClassifier, max_points=10, **SEED), plane),
     "Forgetron": Fit(partial(ForgetronClassifier, max_points=10, **SEED), two_classes),
     "Forgetron, sparse": Fit(

@@ -27,21 +27,23 @@ from kernelstream.core.splitmix import uniform
 
 #: The numbers of a group.
 GROUP_STATUS = np.dtype(
-    [
-        ("points", np.int64),  # held now
-        ("most", np.int64),
-        ("seen", np.int64),
-        ("random", np.uint64),
-        ("numbers", np.int64),  # whether targets are numbers, not classes
-        ("gamma", np.float64),
-        ("amplitude", np.float64),  # A
-        ("mean_loss", np.float64),  # of the leading expert
-        ("noise", np.float64),
-        ("interval", np.int64),  # rows between two looks at the slopes
-        ("looks", np.int64),
-        ("changes", np.int64),  # points that replaced another
-    ],
-    align=True,
+    (
+        np.record,
+        [
+            ("points", np.int64),  # held now
+            ("most", np.int64),
+            ("seen", np.int64),
+            ("random", np.uint64),
+            ("numbers", np.int64),  # whether targets are numbers, not classes
+            ("gamma", np.float64),
+            ("amplitude", np.float64),  # A
+            ("mean_loss", np.float64),  # of the leading expert
+            ("noise", np.float64),
+            ("interval", np.int64),  # rows between two looks at the slopes
+            ("looks", np.int64),
+            ("changes", np.int64),  # points that replaced another
+        ],
+    )
 )
 
 #: A point is taken in where its squared distance to the span of the others is above, per k(x, x).

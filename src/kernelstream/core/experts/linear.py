@@ -18,15 +18,17 @@ from kernelstream.core.splitmix import uniform
 
 #: The numbers of a linear expert.
 LINEAR_STATUS = np.dtype(
-    [
-        ("seen", np.int64),
-        ("random", np.uint64),
-        ("numbers", np.int64),
-        ("lagged", np.int64),  # whether the last target is an input
-        ("last", np.float64),
-        ("forget", np.float64),
-    ],
-    align=True,
+    (
+        np.record,
+        [
+            ("seen", np.int64),
+            ("random", np.uint64),
+            ("numbers", np.int64),
+            ("lagged", np.int64),  # whether the last target is an input
+            ("last", np.float64),
+            ("forget", np.float64),
+        ],
+    )
 )
 
 #: Variance of the noise of numbers, in the target's units: all rows must count alike.

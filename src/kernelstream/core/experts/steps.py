@@ -31,9 +31,10 @@ def logistic(w):
 def solve_logistic(margin, reach):
     """s = 1 / (1 + exp(margin + reach s)), by Newton on w = -(margin + reach s).
 
-    Newton on the loss itself oscillates where the reach is large.
+    From w = 0, where the logistic function bends, Newton comes from one side. On the loss itself,
+    or from elsewhere, it oscillates where the reach is large.
     """
-    w = -math.log(1.0 + reach) if margin + 0.5 * reach > 0.0 else 0.0
+    w = 0.0
     for _ in range(60):
         s = logistic(w)
         change = (w + margin + reach * s) / (1.0 + reach * s * (1.0 - s))

@@ -1,0 +1,160 @@
+"""Experts and mixtures of the automatic model, against what is written out in NumPy."""
+
+import math
+
+import numpy as np
+import pytest
+
+from kernelstream.core.experts import steps
+from kernelstream.core.experts.units import ColumnUnits, moving_units
+from kernelstream.core.jit import INTERPRETED, compiled
+from kernelstream.core.splitmix import uniform
+from kernelstream.models._auto._group import Group
+from tests.core.tools import size
+from tests.naive import experts as naive
+
+pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")  # random
+N = size(400, 90)
+RATES = (0.05, 0.3, 2.0)
+
+
+def draws(seed):
+    """The numbers that the compiled pass draws."""
+    status = np.zeros(1, np.dtype([("random", np.uint64)])).view(np.recarray)
+    status["random"] = seed
+    while True:
+        yield uniform(status[0])
+
+
+def stream(kind, outputs, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N, 3))
+    if kind == "duplicates":
+        X = X[rng.integers(9, size=N)]
+    elif kind == "collinear":
+        X = np.outer(rng.normal(size=N), [1.0, -2.0, 0.5])
+    elif kind == "constant":
+        X[:] = 1.0
+    X[rng.random(X.shape) < 0.2] = 0.0
+    signal = np.sin(2.0 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=N)
+    if outputs == 0:
+        return X, signal, rng.uniform(0.5, 2.0, N)
+    edges = np.quantile(signal, np.arange(1, outputs) / outputs)
+    return X, np.digitize(signal, edges).astype(float), rng.uniform(0.5, 2.0, N)
+
+
+@pytest.mark.parametrize("outputs", [0, 1, 2, 4])
+@pytest.mark.parametrize("kind", ["random", "duplicates", "collinear", "constant"])
+def test_a_group_of_experts(kind, outputs):
+    X, y, weights = stream(kind, outputs)
+    numbers, most = outputs == 0, 12
+    group = Group(3, max(outputs, 1), most, 1.5, numbers, 5, rates=RATES)
+    group.state.scales[:] = [0.5, 2.0, 1.0]
+    group.state.status["interval"] = 0  # scales stay
+    status = group.state.status[0]
+    twin = naive.Group(
+        status["gamma"], status["amplitude"], group.state.scales.copy(), RATES, max(outputs, 1),
+        most, numbers, draws(5),
+    )  # fmt: skip
+    out = np.empty((N, 4, max(outputs, 1)))
+    variances = group.run(X, y, weights, out, 0)
+    expected = [twin.step(*sample) for sample in zip(X, y, weights, strict=True)]
+    assert np.allclose(out, [row for row, _ in expected], rtol=1e-6, atol=1e-8)
+    assert np.allclose(variances, [v for _, v in expected], rtol=1e-5, atol=1e-8)
+    assert group.order == len(twin.points)
+    assert np.array_equal(group.state.points[:, : group.order].T, twin.points)
+    assert group.residual() < 1e-9
+    if kind == "random":
+        assert group.order == most  # points were replaced
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_renewed_group_keeps_its_values(full):
+    X, y, weights = stream("random", 3)
+    group = Group(3, 3, 20, 1.5, False, 5, full=full)
+    group.run(X, y, weights, np.empty((N, 4, 3)), 0)
+
+    def values():
+        n = group.order
+        return group.state.weights[:, :n] @ (group.gram() @ group.state.factor[:n, :n]).T
+
+    group.state.slopes[:], before = 0.0, values()  # nothing to learn scales from
+    group.state.metric[:] = 0.0
+    certain = np.trace(group.state.covariance[: group.order, : group.order])
+    group.renew()
+    assert np.allclose(values(), before, atol=1e-9)
+    assert np.trace(group.state.covariance[: group.order, : group.order]) > certain
+    group.state.slopes[:] = [9.0, 1.0, 0.0]
+    group.state.metric[:] = np.diag([9.0, 1.0, 0.0]) if full else group.state.metric
+    group.renew()
+    assert group.residual() < 1e-9
+    reach = np.linalg.norm(group.turn, axis=1) ** 2 if full else group.state.scales
+    assert reach[0] > reach[1] > reach[2] > 0.0
+
+
+def test_units_of_a_target_change_what_a_group_says():
+    X, y, weights = stream("random", 0)
+    group = Group(3, 1, 20, 1.5, True, 5)
+    group.run(X, y, weights, np.empty((N, 4, 1)), 0)
+    points = np.ascontiguousarray(group.state.points[:, : group.order].T)
+    before, after = np.empty((2, group.order, 4, 1))
+    group.run(points, np.empty(0), np.ones(len(points)), before, 0)
+    group.change_units(-0.7, 3.0)
+    group.run(points, np.empty(0), np.ones(len(points)), after, 0)
+    assert np.allclose(after, (before - 0.7) * 3.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("margin", [-1e4, -30.0, -1.0, 0.0, 0.3, 40.0, 1e4])
+@pytest.mark.parametrize("reach", [0.0, 1e-9, 0.5, 30.0, 1e4, 1e8])
+def test_implicit_steps_solve_their_equation(margin, reach):
+    solve = steps.solve_logistic
+    if not INTERPRETED:
+        solve = compiled(lambda margin, reach: steps.solve_logistic(margin, reach), cache=False)
+    s = solve(margin, reach)
+    assert 0.0 <= s <= 1.0
+    w = -(margin + reach * s)
+    right = 1.0 / (1.0 + math.exp(-w)) if w > -700.0 else 0.0
+    assert s == pytest.approx(right, rel=1e-6, abs=1e-9)
+
+
+def naive_units(X):
+    """Units of each column, one value at a time."""
+    out = np.zeros_like(X)
+    for j, column in enumerate(X.T):
+        m = v = filled = power = 0.0
+        known = []
+        for t, x in enumerate(column):
+            if np.isnan(x):
+                continue
+            known.append(x)
+            a = max(1.0 / len(known), 1.0 / 4000.0)
+            u = x - m
+            m, v = m + a * u, (1.0 - a) * (v + a * u * u)
+            filled, power = filled + a * ((x != 0.0) - filled), power + a * (x * x - power)
+            center, unit = m, np.sqrt(v)
+            if 0.0 < filled < 0.5:
+                center, unit = 0.0, max(unit, 0.5 * np.sqrt(power / filled))
+            elif len(set(known)) == 2:
+                unit = max(unit, 0.5 * np.ptp(known))
+            z = (x - center) / unit if unit > 1e-14 * abs(center) else 0.0
+            out[t, j] = z if abs(z) <= 3.0 else np.sign(z) * (3.0 + np.log(abs(z) - 2.0))
+    return out
+
+
+def test_units_that_move():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([
+        rng.normal(5.0, 2.0, N), rng.choice([0.0, 1.0], N, p=[0.9, 0.1]), np.full(N, 3.0),
+        np.arange(N) * 1e3, np.exp(3.0 * rng.normal(size=N)), rng.choice([-1.0, 1.0], N),
+        np.where(rng.random(N) < 0.2, np.nan, rng.normal(size=N)), rng.poisson(0.1, N),
+        1e150 * rng.normal(size=N),
+    ])  # fmt: skip
+    units, out = ColumnUnits(*np.zeros((7, X.shape[1]))), np.empty_like(X)
+    moving_units(units, X[: N // 2], True, out[: N // 2])
+    moving_units(units, X[N // 2 :], True, out[N // 2 :])
+    assert np.allclose(out, naive_units(X), rtol=1e-9, atol=1e-12)
+    kept = [part.copy() for part in units]
+    again = np.empty_like(X)
+    moving_units(units, X, False, again)
+    assert all(np.array_equal(a, b) for a, b in zip(kept, units, strict=True))
+    assert np.isfinite(again).all()

@@ -1,0 +1,126 @@
+"""Kernel experts on one dictionary, written out: kernel matrix, values at the points, covariance.
+
+K are kernel values among the points, mu the experts' values at the points, Sigma the covariance of
+the second-order expert's values: what the automatic model keeps in orthonormal coordinates.
+"""
+
+import numpy as np
+
+
+def softmax(m):
+    e = np.exp(m - m.max())
+    return e / e.sum()
+
+
+def implicit(m, y, reach):
+    """g with m + reach g at the end of the step, by bisection on s = sigma(-(d + a s))."""
+    if len(m) == 1:
+        return np.zeros(1)
+    wrong = np.delete(np.arange(len(m)), y)
+    top = m[wrong].max()
+    r = np.exp(m[wrong] - top)
+    margin = m[y] - top - np.log(r.sum())
+    r /= r.sum()
+    a = (1.0 + r @ r) * reach
+    low, high = 0.0, 1.0
+    for _ in range(200):
+        s = 0.5 * (low + high)
+        low, high = (s, high) if s < 1.0 / (1.0 + np.exp(margin + a * s)) else (low, s)
+    g = np.zeros(len(m))
+    g[wrong], g[y] = -s * r, s
+    return g
+
+
+class Group:
+    """The same decisions as the compiled pass, given its random numbers."""
+
+    def __init__(self, gamma, amplitude, scales, rates, outputs, most, numbers, draws):
+        self.gamma, self.A, self.w = gamma, amplitude, scales
+        self.rates, self.outputs, self.most, self.numbers = rates, outputs, most, numbers
+        self.draws = draws
+        self.points = np.empty((0, len(scales)))
+        self.mu = np.empty((0, 1 + len(rates), outputs))
+        self.Sigma = np.empty((0, 0))
+        self.seen, self.noise, self.mean_loss = 0, 1.0, 0.0
+        self.losses = np.zeros(1 + len(rates))
+
+    def kernel(self, X, Z):
+        r2 = (self.w * (X[:, None] - Z[None]) ** 2).sum(axis=2)
+        return self.A * np.exp(-self.gamma * r2) + 1.0
+
+    def step(self, x, target, weight):
+        """Predictions of all experts, then learn."""
+        n, k_xx = len(self.points), self.A + 1.0
+        K, k = self.kernel(self.points, self.points), self.kernel(self.points, x[None])[:, 0]
+        q = np.linalg.solve(K, k) if n else np.empty(0)
+        kappa = k @ q
+        g2 = k_xx - kappa
+        h = self.Sigma @ q
+        v = max(0.0, q @ h) + g2
+        m = (
+            np.einsum("i,ieo->eo", q, self.mu)
+            if n
+            else np.zeros((1 + len(self.rates), self.outputs))
+        )
+        shrink = np.ones(len(m))
+        shrink[0] = 1.0 / np.sqrt(1.0 + np.pi * v / 8.0)
+        said = (
+            m
+            if self.numbers
+            else np.array([softmax(s * row) for s, row in zip(shrink, m, strict=True)])
+        )
+
+        y = int(target)
+        if self.numbers:
+            loss = np.minimum((target - m[:, 0]) ** 2, 36.0 * self.noise)
+        else:
+            loss = -np.log(0.98 * said[:, y] + 0.02 / self.outputs)
+        self.losses += max(1.0 / (self.seen + 1), 1.0 / 512) * (loss - self.losses)
+        best = int(np.argmin(self.losses))
+        wanted = g2 > 1e-3 * k_xx
+        chance = next(self.draws)
+        if wanted and n >= self.most:
+            share = 0.3 if best else max(0.03, 3.0 * self.most / (self.seen + 1.0))
+            wanted = loss[best] > self.mean_loss and chance < share
+        self.mean_loss += max(1.0 / (self.seen + 1), 1e-3) * (loss[best] - self.mean_loss)
+        if wanted:  # the new point's values are those predicted, its variance is v
+            self.points = np.vstack([self.points, x])
+            self.mu = np.concatenate([self.mu, m[None]])
+            self.Sigma = np.block([[self.Sigma, h[:, None]], [h[None], np.array([[v]])]])
+            h, k, kappa = np.append(h, v), np.append(k, k_xx), k_xx
+
+        if self.numbers:
+            error = target - m[0, 0]
+            gain = weight / (self.noise + v * weight)
+            self.mu[:, 0, 0] += h * gain * error
+            for e, eta in enumerate(np.array(self.rates) * weight, 1):
+                self.mu[:, e, 0] += k * eta * (target - m[e, 0]) / (1.0 + eta * kappa)
+            share = 1.0 - 0.5 * v / (self.noise + v)
+            rate = max(3.0 / (self.seen + 10.0), 1e-3)
+            self.noise += rate * (min(9.0 * self.noise, error**2) * share - self.noise)
+            self.noise = max(self.noise, 1e-8)
+        else:
+            g = implicit(m[0], y, v * weight)
+            self.mu[:, 0] += np.outer(h, weight * g)
+            p = softmax(m[0] + v * weight * g)
+            beta = weight * (2.0 * p * (1.0 - p)).max()
+            gain = beta / (1.0 + beta * v)
+            for e, eta in enumerate(np.array(self.rates) * weight, 1):
+                self.mu[:, e] += np.outer(k, eta * implicit(m[e], y, eta * kappa))
+        thin = next(self.draws)
+        if gain * v < 0.1:
+            gain = 0.1 / v if thin * 0.1 < gain * v else 0.0
+        self.Sigma = self.Sigma - gain * np.outer(h, h)
+        self.seen += 1
+        if len(self.points) > self.most:
+            inverse = np.linalg.inv(self.kernel(self.points, self.points))
+            alpha = inverse @ self.mu[:, best]
+            cost = (alpha**2).sum(axis=1) / np.diag(inverse)
+            j = int(np.argmin(cost[:-1]))
+            # The last point takes the place of the one that leaves.
+            order = np.arange(len(self.points) - 1)
+            if j < len(order):
+                order[j] = len(order)
+            self.points, self.mu = self.points[order], self.mu[order]
+            self.Sigma = self.Sigma[np.ix_(order, order)]
+        return said, v
