@@ -10,7 +10,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, models, register_model
 
-from kernelstream.core.jit import INTERPRETED, inline
+from kernelstream.core.jit import INTERPRETED, inline, inner
 
 _DOUBLE, _I64, _I32, _BYTE = ir.DoubleType(), ir.IntType(64), ir.IntType(32), ir.IntType(8)
 #: Four numbers: what every processor with fused multiply-adds holds in one or two registers.
@@ -152,6 +152,21 @@ def _load(kind, result):
 
 _load1, load4 = _load(_DOUBLE, _number), _load(VECTOR, _lanes)
 
+
+@intrinsic
+def store4(typingctx, array, place, value):
+    """Write four numbers of a one-dimensional ``array`` from ``place`` on."""
+
+    def codegen(context, builder, signature, values):
+        held = context.make_array(array)(context, builder, values[0])
+        start = builder.bitcast(held.data, _BYTE.as_pointer())
+        start = builder.gep(start, [builder.mul(values[1], ir.Constant(_I64, 8))])
+        builder.store(values[2], builder.bitcast(start, VECTOR.as_pointer()), align=8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, _lanes), codegen
+
+
 if INTERPRETED:
 
     def fma(a, b, c):
@@ -178,6 +193,13 @@ if INTERPRETED:
             square += value * value
             absolute += abs(value)
         return square, absolute
+
+    def multiply_symmetric(matrix, n, u, h):
+        """h = A u, where the lower triangle of A is stored."""
+        for i in range(n):
+            h[i] = dot(matrix, i, u, 0, 0, i + 1)
+            for q in range(i):
+                h[q] += u[i] * matrix[i, q]
 
 else:
 
@@ -226,3 +248,34 @@ else:
             absolute += abs(value)
             q += 1
         return square, absolute
+
+    @inner
+    def multiply_symmetric(matrix, n, u, h):
+        """h = A u, where the lower triangle of A is stored: half of the memory to go through.
+
+        Four rows at a time, left of their diagonal block four columns at a time.
+        """
+        for i in range(0, n - 3, 4):
+            a = b = c = d = zero4()
+            ua, ub, uc, ud = spread4(u[i]), spread4(u[i + 1]), spread4(u[i + 2]), spread4(u[i + 3])
+            for q in range(0, i, 4):
+                x, y = load4(u, 0, q), load4(h, 0, q)
+                row = load4(matrix, i, q)
+                a, y = fma4(row, x, a), fma4(row, ua, y)
+                row = load4(matrix, i + 1, q)
+                b, y = fma4(row, x, b), fma4(row, ub, y)
+                row = load4(matrix, i + 2, q)
+                c, y = fma4(row, x, c), fma4(row, uc, y)
+                row = load4(matrix, i + 3, q)
+                d, y = fma4(row, x, d), fma4(row, ud, y)
+                store4(h, q, y)
+            h[i], h[i + 1], h[i + 2], h[i + 3] = sum4(a), sum4(b), sum4(c), sum4(d)
+            for j in range(i, i + 4):  # the diagonal block
+                for q in range(i, j):
+                    h[j] = _fma(matrix[j, q], u[q], h[j])
+                    h[q] = _fma(matrix[j, q], u[j], h[q])
+                h[j] = _fma(matrix[j, j], u[j], h[j])
+        for i in range(n - n % 4, n):
+            h[i] = dot(matrix, i, u, 0, 0, i + 1)
+            for q in range(i):
+                h[q] = _fma(u[i], matrix[i, q], h[q])

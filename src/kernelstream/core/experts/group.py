@@ -22,7 +22,7 @@ from kernelstream.core.experts.steps import (
 from kernelstream.core.exponential import LOG2_E, UNDERFLOW, decay
 from kernelstream.core.gram import append_point, reflect_away
 from kernelstream.core.jit import compiled, inner
-from kernelstream.core.lanes import dot, fma
+from kernelstream.core.lanes import dot, fma, multiply_symmetric
 from kernelstream.core.splitmix import uniform
 
 #: The numbers of a group.
@@ -60,7 +60,7 @@ class GroupState(NamedTuple):
     norms: NDArray[np.float64]  # (m,) sum_j scale_j z_j^2
     factor: NDArray[np.float64]  # (m, m) S
     diagonal: NDArray[np.float64]  # (m,) of S S^T
-    covariance: NDArray[np.float64]  # (m, m) of w, second order
+    covariance: NDArray[np.float64]  # (m, m) of w, second order: the lower triangle
     weights: NDArray[np.float64]  # (e o, m) w
     scales: NDArray[np.float64]  # (p,)
     slopes: NDArray[np.float64]  # (p,) mean squares of the function's slopes, or ...
@@ -115,7 +115,7 @@ def add_point(group, z, square, novelty, u, h, k, work):
         work[i] = dot(group.factor, i, u, 0, 0, n)
     append_point(group.factor, group.diagonal, n, work, novelty)
     for i in range(n):
-        group.covariance[i, n] = group.covariance[n, i] = 0.0
+        group.covariance[n, i] = 0.0
     group.covariance[n, n] = 1.0
     u[n] = h[n] = math.sqrt(novelty)
     k[n] = status.amplitude + 1.0
@@ -140,14 +140,15 @@ def drop_point(group, j, v, column, turned):
         for i in range(n):
             group.weights[row, i] = fma(product, v[i], group.weights[row, i])
     # (I - beta v v^T) covariance (I - beta v v^T)
+    multiply_symmetric(group.covariance, n, v, turned)
     for i in range(n):
-        turned[i] = beta * dot(group.covariance, i, v, 0, 0, n)
+        turned[i] *= beta
     half = 0.5 * beta * dot(v, 0, turned, 0, 0, n)
     for i in range(n):
         turned[i] = fma(-half, v[i], turned[i])
     for i in range(n):
         a, b = -v[i], -turned[i]
-        for q in range(n):
+        for q in range(i + 1):
             group.covariance[i, q] = fma(a, turned[q], fma(b, v[q], group.covariance[i, q]))
     if j != last:
         for q in range(last):
@@ -303,8 +304,7 @@ def group_pass(group, outputs, rows, targets, sample_weights, out, first, varian
         square = kernel_row(group, z, k)
         reach = min(whiten(group.factor, k, n, u), k_xx)
         novelty = k_xx - reach
-        for i in range(n):
-            h[i] = dot(group.covariance, i, u, 0, 0, n)
+        multiply_symmetric(group.covariance, n, u, h)
         variance = max(0.0, dot(h, 0, u, 0, 0, n)) + novelty
         variances[t] = variance
         for e in range(experts):
@@ -334,7 +334,7 @@ def group_pass(group, outputs, rows, targets, sample_weights, out, first, varian
         if gain > 0.0:
             for i in range(n):
                 c = -gain * h[i]
-                for q in range(n):
+                for q in range(i + 1):
                     group.covariance[i, q] = fma(c, h[q], group.covariance[i, q])
         status.seen += 1
         if status.interval > 0 and status.seen % status.interval == 0:

@@ -32,7 +32,7 @@ LINEAR_STATUS = np.dtype(
 )
 
 #: Variance of the noise of numbers, in the target's units: all rows must count alike.
-NOISE = 0.25
+NOISE = 0.1
 #: Rows between two steps of forgetting.
 EVERY = 8
 

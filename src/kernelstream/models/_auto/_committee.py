@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from kernelstream.core.experts.linear import LINEAR_STATUS, LinearState, linear_pass
 from kernelstream.core.experts.mixture import MixtureState, mix_classes, mix_numbers
 from kernelstream.core.experts.targets import chain_pass, level_pass
-from kernelstream.models._auto._group import SIZE, Group
+from kernelstream.models._auto._group import FIRST_SCALES, SIZE, Group, is_renewal, next_renewal
 
 #: gamma times features of the groups at the beginning, and how they learn scales of columns.
 SCALES = ((0.125, 1.0, 4.0), (0.5, 0.5, 1.0), (2.0, 1.0, 4.0))
@@ -21,10 +21,12 @@ LINEAR = ((False, 1.0), (False, 0.999), (True, 1.0), (True, 0.999))
 #: Decays of the chains of classes; the last one counts classes alone.
 _DECAYS = (0.999, 0.95, 0.999)
 #: Points of a group before the race, and of the leading one after it.
-MOST, LARGE = 128, 300
+MOST, LARGE = 128, 256
 #: Rows between two looks at the groups, and before the first race.
 EVERY = 256
 _FIRST_RACE = 2048
+#: Rows after which groups no longer learn from the latest rows again.
+_LAST_REHEARSAL = 2048
 #: Events that are remembered.
 _MOST_EVENTS = 50
 #: The full metric needs the square of the features.
@@ -261,8 +263,8 @@ class Committee:
     def room(self) -> int:
         """Rows until something happens between passes."""
         to_look = EVERY - self.seen % EVERY
-        to_power = (1 << self.seen.bit_length()) - self.seen
-        return max(1, min(to_look, to_power, 2**18 // (self.experts * self.outputs)))
+        to_renewal = next_renewal(self.seen) - self.seen
+        return max(1, min(to_look, to_renewal, 2**18 // (self.experts * self.outputs)))
 
     def run(self, rows: Any, targets: Any, weights: Any) -> NDArray[np.float64]:
         """(n, mixtures, outputs): predictions, each from just before its row was learned.
@@ -297,8 +299,10 @@ class Committee:
 
     def _between(self) -> None:
         for group in self.groups:
-            if group is not None and group.age & (group.age - 1) == 0:
+            if group is not None and is_renewal(group.age):
                 group.renew()
+                if FIRST_SCALES <= group.age <= _LAST_REHEARSAL:
+                    group.rehearse(self.memory_rows, self.memory_targets)
         if self.seen % EVERY == 0 and self.seen >= 2 * EVERY:
             self._judge_challenger()
             self._race()

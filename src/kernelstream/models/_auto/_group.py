@@ -23,7 +23,7 @@ RATES = (0.05, 0.3, 2.0)
 #: Experts of a group.
 SIZE = 1 + len(RATES)
 #: Rows before the scales of columns are learned.
-_FIRST_SCALES = 64
+FIRST_SCALES = 64
 #: How much of the certainty is kept when a factor is made again; without this the second-order
 #: expert becomes overconfident.
 _KEPT = 0.3
@@ -40,6 +40,23 @@ def live(name: str, array: NDArray[Any], points: int) -> NDArray[Any]:
     """The part of a group's array that belongs to its points."""
     axes = BY_POINT.get(name, ())
     return array[tuple(slice(points if axis in axes else None) for axis in range(array.ndim))]
+
+
+def is_renewal(row: int) -> bool:
+    """Whether groups are renewed after so many rows: 1, 2, 4, ..., 64, 96, 128, 192, 256, ..."""
+    part = row // 3 if row % 3 == 0 and row >= 96 else row
+    return part > 0 and part & (part - 1) == 0
+
+
+def next_renewal(row: int) -> int:
+    """The next such row.
+
+    >>> [next_renewal(row) for row in (0, 1, 32, 64, 100, 128)]
+    [1, 2, 64, 96, 128, 192]
+    """
+    power = 1 << row.bit_length()
+    half = 3 * power // 4
+    return half if half >= 96 and row < half else power
 
 
 class Group:
@@ -121,12 +138,28 @@ class Group:
         out = np.empty((n, len(self.state.losses), self.outputs))
         weights, first = np.ones(n), 0
         while first < n:
-            end = min(n, max(_FIRST_SCALES, 2 * first))
+            end = min(n, next_renewal(first))
             self.run(rows[first:end], targets[first:end], weights[first:end], out[first:end], 0)
             first = end
-            if first & (first - 1) == 0:
+            if is_renewal(first):
                 self.renew()
         return out
+
+    def rehearse(self, rows: Any, targets: Any) -> None:
+        """Learn again from the latest of these rows, in the metric that was just learned.
+
+        Early on this is what makes a good metric useful at once: on data with few relevant columns
+        it halved the error.
+        """
+        n = min(len(rows), self.age // 2)
+        state = self.state
+        kept = {name: state.status[name].copy() for name in ("seen", "looks", "mean_loss")}
+        losses = state.losses.copy()
+        out = np.empty((n, len(losses), self.outputs))
+        self.run(rows[len(rows) - n :], targets[len(rows) - n :], np.ones(n), out, 0)
+        for name, value in kept.items():
+            state.status[name] = value
+        state.losses[:] = losses
 
     # ---- between passes ---------------------------------------------------------------
 
@@ -168,8 +201,9 @@ class Group:
             return
         values = self.gram() @ state.factor[:n, :n]  # rows: the points' coordinates
         functions = state.weights[:, :n] @ values.T
-        covariance = values @ state.covariance[:n, :n] @ values.T
-        if self.age >= _FIRST_SCALES:
+        lower = state.covariance[:n, :n]
+        covariance = values @ (lower + np.tril(lower, -1).T) @ values.T
+        if self.age >= FIRST_SCALES:
             self._learn_metric()
         gram = self.gram()
         kept = independent_points(gram, 0.1 * NOVEL * (status[0]["amplitude"] + 1.0))
@@ -188,7 +222,7 @@ class Group:
         sizes, axes = eigh(0.5 * (covariance + covariance.T))
         sizes = 1.0 / (_KEPT / np.maximum(sizes, 1e-12) + (1.0 - _KEPT))
         covariance = (axes * sizes) @ axes.T
-        state.covariance[:n, :n] = 0.5 * (covariance + covariance.T)
+        state.covariance[:n, :n] = np.tril(0.5 * (covariance + covariance.T))
 
     def _learn_metric(self) -> None:
         state, n = self.state, self.order
