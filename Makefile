@@ -32,10 +32,11 @@ test-latest: RESOLUTION := highest
 test-latest: $(BIN)/uv  ## all tests with the newest versions that pyproject.toml allows
 	$(TEST_INSTALLED)
 
-# Old packages warn about newer ones beside them: no fault of ours.
+# Old packages warn about newer ones beside them, and Ray leaves files open: no fault of ours.
 test-oldest: ENVIRONMENT := .venv-oldest
 test-oldest: RESOLUTION := lowest-direct
-test-oldest: WARNINGS := -W default::DeprecationWarning -W default::PendingDeprecationWarning
+test-oldest: WARNINGS := -W default::DeprecationWarning -W default::PendingDeprecationWarning \
+    -W default::ResourceWarning
 test-oldest: $(BIN)/uv  ## all tests with the oldest versions that pyproject.toml allows
 	$(TEST_INSTALLED)
 

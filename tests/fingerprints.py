@@ -510,8 +510,8 @@ def run(name: str, folder: Path, seed: int) -> None:
         names.sort(key=lambda fit: fit != "compress")
     elif name == "tested":
         distributed = "tests/network/test_ray.py::test_old_checkpoints_errors_and_death"
-        words = ["-q", "-p", "no:cacheprovider", "tests/test_expansion.py", distributed]
-        found["tests"] = int(pytest.main(words))
+        words = ["-q", "-p", "no:cacheprovider", "-W", "default", "tests/test_expansion.py"]
+        found["tests"] = int(pytest.main([*words, distributed]))
     found["fits"] = fingerprints(names, folder)
     (folder / f"{name}.json").write_text(json.dumps(found))
 

@@ -75,7 +75,7 @@ def _finite(value: Any) -> Any:
 
 def data_text() -> IO[str]:
     """Standard output for CSV: data as they are, but visible on a terminal."""
-    if not sys.stdout.isatty():
+    if not _is_terminal():
         return sys.stdout
     shown: Any = _Shown()
     return io.TextIOWrapper(shown, encoding="utf-8", newline="", write_through=True)
@@ -83,7 +83,12 @@ def data_text() -> IO[str]:
 
 def data_bytes() -> Any:
     """The same for writers of bytes, in UTF-8."""
-    return _Shown() if sys.stdout.isatty() else sys.stdout.buffer
+    return _Shown() if _is_terminal() else sys.stdout.buffer
+
+
+def _is_terminal() -> bool:
+    # While Rich draws, standard output is a proxy, which before Rich 15 never says yes.
+    return bool(getattr(sys.stdout, "rich_proxied_file", sys.stdout).isatty())
 
 
 class _Shown(io.RawIOBase):

@@ -16,6 +16,8 @@ _ENVIRONMENT = {
     # Ray's own switch for "this machine only": every socket is then bound to 127.0.0.1.
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
     "RAY_AUTH_MODE": "token",
+    # What later versions do in any case; older ones warn that they do not yet.
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
 
 #: Guards the two numbers below.
