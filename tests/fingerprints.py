@@ -166,7 +166,9 @@ MODELS = {
     "POLK, blocks of classes": Fit(
         partial(POLKClassifier, "log_loss", average=True, **BLOCKS), partial(plane, 600)
     ),
-    "POLK, pairs": Fit(partial(POLKRegressor, batch_size=2, average=True, average_horizon=3, **SEED), curve),
+    "POLK, pairs": Fit(
+        partial(POLKRegressor, batch_size=2, average=True, average_horizon=3, **SEED), curve
+    ),
     "POLK, wide": Fit(partial(POLKRegressor, **CAP), wide),
     "POLK, wide batches": Fit(
         partial(POLKClassifier, batch_size=30, **CAP), partial(wide, classes=3)
@@ -199,7 +201,9 @@ MODELS = {
     ),
     "AVM": Fit(partial(AVMClassifier, **SEED), two_classes),
     "AVM, classes": Fit(partial(AVMClassifier, "margin_log_loss", **SEED), plane),
-    "AVM, average": Fit(partial(AVMClassifier, "log_loss", average=True, average_horizon=0.5, **SEED), plane),
+    "AVM, average": Fit(
+        partial(AVMClassifier, "log_loss", average=True, average_horizon=0.5, **SEED), plane
+    ),
     "AVM, rectangles": Fit(
         partial(
             AVMClassifier, coverage="hyperrectangle", delta=0.5, exact_probability=0.1, **SEED
