@@ -207,7 +207,9 @@ MODELS = {
     ),
     "AVM": Fit(partial(AVMClassifier, **SEED), two_classes),
     "AVM, classes": Fit(partial(AVMClassifier, "margin_log_loss", **SEED), plane),
-    "AVM, average": Fit(partial(AVMClassifier, "log_loss", average=0.5, **SEED), plane),
+    "AVM, average": Fit(
+        partial(AVMClassifier, "log_loss", average=True, average_horizon=0.5, **SEED), plane
+    ),
     "AVM, rectangles": Fit(
         partial(
             AVMClassifier, coverage="hyperrectangle", delta=0.5, exact_probability=0.1, **SEED

@@ -102,3 +102,7 @@ def test_help_shows_the_defaults_of_the_classes():
         for name, method in METHODS.items()
     ]
     assert method_options()["max_points"].endswith(f"\\[{'; '.join(shown)}]")
+
+
+def test_help_shows_how_an_object_is_typed():
+    assert "Or parsimony:FACTOR" in method_options()["compression_error"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from kernelstream import registry
 from kernelstream.cli.errors import UserError, not_accepted
-from kernelstream.parameters import Words, parameters_of
+from kernelstream.parameters import Instance, Words, parameters_of
 from kernelstream.registry import Method
 from kernelstream.runs import _methods as runs
 from kernelstream.runs._methods import DEFAULTS, estimator_class, value_of
@@ -90,6 +90,8 @@ def _summary(kind: type[Any], name: str) -> str:
         words = [word for word in rule.options if word != REFUSED]
         if isinstance(rule, Words) and len(words) > 1 and not all(word in text for word in words):
             text = f"{text} One of: {', '.join(words)}."
+        if isinstance(rule, Instance) and rule.typed:
+            text = f"{text} Or {rule.typed}."
     return text
 
 
