@@ -8,17 +8,11 @@ from typing import Any, Optional
 
 from rich.markup import escape
 
-from kernelstream.cli import options
+from kernelstream.cli import methods, options
 from kernelstream.cli.data import write_table
 from kernelstream.cli.display import FeatureDisplay, grid, show_files, show_inputs, show_notes, size
 from kernelstream.cli.errors import UserError, check_outputs
-from kernelstream.cli.methods import (
-    as_option,
-    check_value,
-    option,
-    parameter_options,
-    refusing_parameters,
-)
+from kernelstream.cli.methods import as_option, check_value, parameter_options
 from kernelstream.cli.options import READING, of_run
 from kernelstream.cli.predict import load_file
 from kernelstream.cli.running import Stop, command_typed, in_words_of_the_tool
@@ -108,9 +102,11 @@ def _refuse_learning(
     parameters: Mapping[str, Any], reading: Mapping[str, Any], save: Path | None
 ) -> None:
     """Options that mean nothing where nothing is learned."""
-    learning = ["--no-align" if value is False else option(k) for k, value in parameters.items()]
+    learning = [
+        "--no-align" if value is False else methods.option(k) for k, value in parameters.items()
+    ]
     learning += [
-        option(name)
+        methods.option(name)
         for name in ("warm_up", "buckets", "standardise")
         if reading[name] != READING[name][1]
     ]
@@ -125,7 +121,7 @@ def _make(parameters: Mapping[str, Any], **defaults: Any) -> OnlineKernelFeature
     """The extractor, with values as they were typed."""
     values = {k: value_of(v) if isinstance(v, str) else v for k, v in parameters.items()}
     extractor = make_extractor(values, **defaults)
-    with refusing_parameters("features --help"):
+    with methods.refusing_parameters("features --help"):
         extractor._check_parameters()
     return extractor
 

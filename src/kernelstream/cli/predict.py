@@ -192,6 +192,7 @@ def _output(path: Path | None) -> Iterator[IO[str]]:
 def _written(column: Column) -> list[Any]:
     """The values of a column to copy; None, which is written as nothing, where one is missing.
 
+    >>> import numpy as np
     >>> _written(np.array([7.0, 0.5, np.nan]))
     [7, 0.5, None]
     """

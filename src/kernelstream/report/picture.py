@@ -13,16 +13,8 @@ from scipy import sparse
 
 from kernelstream.evaluation.drawing import CURVE_COLOR, INK, PALETTE, SAMPLE_COLOR, VALUE_COLORS
 from kernelstream.evaluation.plots import plot_decision_surface, plot_fit, plot_value_surface
-from kernelstream.report.charts import (
-    Chart,
-    Key,
-    Series,
-    axis_ticks,
-    compact,
-    line_chart,
-    padded,
-    scatter,
-)
+from kernelstream.report import charts
+from kernelstream.report.charts import Chart, Key, Series, compact, line_chart
 
 MOST_SAMPLES = 800
 MOST_ENTRIES = 20_000_000  # of the dense matrix that the plane is computed from
@@ -133,7 +125,7 @@ def _curve(model: Any, X: Any, y: Any, name: str, target: str) -> Chart:
 
 def _score_curves(model: Any, X: Any, name: str) -> Chart:
     """One feature and classes: each class's score along the feature."""
-    grid = np.linspace(*padded(model.dictionary_[:, 0] if X is None else X[:, 0]), 400)
+    grid = np.linspace(*charts.padded(model.dictionary_[:, 0] if X is None else X[:, 0]), 400)
     scores = model.decision_function(grid[:, None]).reshape(len(grid), -1)
     labels = [str(label) for label in model.classes_]
     if scores.shape[1] == 1:  # two classes: one function, positive for the second
@@ -178,8 +170,8 @@ def _drawn(
     return Chart(
         x_label=labels[0],
         y_label=labels[1],
-        x_ticks=axis_ticks(*x_range, 5, compact),
-        y_ticks=axis_ticks(*y_range, 5, compact, down=True),
+        x_ticks=charts.axis_ticks(*x_range, 5, compact),
+        y_ticks=charts.axis_ticks(*y_range, 5, compact, down=True),
         inside=inside,
         grid=grid,
         scale=scale,
@@ -236,7 +228,7 @@ def _plane(model: Any, X: Any, most: int) -> Chart:
     keys = [*keys, Key("stored point", "stored-open")]
     if X is not None:
         keys.append(Key("sample", "sample"))
-    return scatter(
+    return charts.scatter(
         "Stored points in the plane where they spread most",
         coordinates[order],
         [colors[number] for number in order],

@@ -34,41 +34,33 @@ class Index:
     n_lines: int  # line breaks in these bytes
 
 
+@dataclass(eq=False)
 class Block:
     """Whole records, and where in the stream they are.
 
     Quotes count only at the start of a field; without a delimiter there are none.
     """
 
-    def __init__(
-        self,
-        data: bytes,
-        offset: int,  # of the first byte
-        line: int,
-        delimiter: str | None,
-        n_records: int | None = None,  # where it is known without an index
-        is_last: bool = False,  # whether the stream ends here
-    ) -> None:
-        self.data = data
-        self.offset = offset
-        self.line = line
-        self.is_last = is_last
-        self._delimiter = delimiter
-        self._n_records = n_records
+    data: bytes
+    offset: int  # of the first byte
+    line: int
+    delimiter: str | None
+    known_records: int | None = None  # how many, where that is known without an index
+    is_last: bool = False  # whether the stream ends here
 
     @cached_property
     def index(self) -> Index:
         """Made when asked for: handing out whole batches of good rows does not need it."""
-        return index_records(self.data, self._delimiter, final=True)
+        return index_records(self.data, self.delimiter, final=True)
 
     @property
     def n_records(self) -> int:
-        return len(self.index.starts) if self._n_records is None else self._n_records
+        return len(self.index.starts) if self.known_records is None else self.known_records
 
     def lines(self) -> NDArray[np.int64]:
         """The line of each record, from 1."""
-        if self._n_records is not None:
-            return np.arange(self.line, self.line + self._n_records)
+        if self.known_records is not None:
+            return np.arange(self.line, self.line + self.known_records)
         return (self.index.lines + self.line).astype(np.int64)
 
     def raw(self, record: int) -> bytes:
@@ -79,7 +71,7 @@ class Block:
         if n_records >= self.n_records:
             return self
         data = self.data[: self.index.starts[n_records]]
-        return Block(data, self.offset, self.line, self._delimiter)
+        return Block(data, self.offset, self.line, self.delimiter)
 
     def select(self, keep: NDArray[np.bool_]) -> bytes:
         """Some of the records."""
@@ -90,7 +82,7 @@ class Block:
 
     def place_after(self, n_records: int) -> tuple[int, int]:
         """Offset and line where the first records end, at least one; blank lines come after."""
-        if n_records == self._n_records:
+        if n_records == self.known_records:
             return self.end
         return (
             self.offset + int(self.index.ends[n_records - 1]),
@@ -100,8 +92,8 @@ class Block:
     @property
     def end(self) -> tuple[int, int]:
         """Offset and line after all of it."""
-        n_lines = self.index.n_lines if self._n_records is None else self._n_records
-        if self._n_records and not self.data.endswith((b"\n", b"\r")):
+        n_lines = self.index.n_lines if self.known_records is None else self.known_records
+        if self.known_records and not self.data.endswith((b"\n", b"\r")):
             n_lines -= 1  # the last line has no end
         return self.offset + len(self.data), self.line + n_lines
 
