@@ -61,7 +61,7 @@ class _Auto(StreamEstimator):
         int | None,
         Whole(3, 100_000),
         "Never hold more points than this, in all dictionaries together.",
-        "By default at most 512, as far as the memory allows.",
+        "By default at most 600, as far as the memory allows.",
     ] = None
     max_bytes: Annotated[
         int | None,

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelstream.core.experts.steps import logistic
 from kernelstream.core.jit import compiled, inner
 
 #: The part of the shares that is given back in each row.
@@ -19,6 +20,8 @@ BACK = 1e-3
 FLOOR = 0.02
 #: The step of the powers.
 POWER_STEP = 0.05
+#: The step of the calibration.
+CALIBRATION_STEP = 0.1
 #: Rows over which shares are averaged for decisions.
 RECENT = 512.0
 #: Rows over which the fit of the pool of numbers forgets.
@@ -36,6 +39,7 @@ class MixtureState(NamedTuple):
     powers: NDArray[np.float64]  # (mixtures, e)
     squares: NDArray[np.float64]  # (mixtures, e, e) of gradients (diagonal); or a covariance
     pair: NDArray[np.float64]  # (mixtures, 2) shares of the two ways
+    calibration: NDArray[np.float64]  # (mixtures, 6) see `calibrate`: numbers, squared gradients
     scales: NDArray[np.float64]  # (mixtures, e + 2) squared errors of numbers; of the two ways last
 
 
@@ -72,12 +76,58 @@ def share_pair(mixture, m, importance, first, second):
     mixture.pair[m, 1] = 1.0 - mixture.pair[m, 0]
 
 
+@inner
+def calibrate(calibration, m, out, t):
+    """Turn out[t, m], which sums to 1, into probabilities that come true as often as they say.
+
+    The probability p of the likeliest class becomes 1 / (1 + exp(-(a log p - b log(1 - p) + c))),
+    which can also level off where labels are noisy; the others keep their proportions, and the
+    likeliest class stays so. Returns it, log p, -log(1 - p) and its new probability.
+    """
+    classes = out.shape[2]
+    best, other = 0, 0.0
+    for c in range(1, classes):
+        if out[t, m, c] > out[t, m, best]:
+            best = c
+    p = min(out[t, m, best], 1.0 - 1e-6)
+    low, high = math.log(p), -math.log(1.0 - p)
+    if classes == 1:
+        return best, low, high, 1.0
+    for c in range(classes):
+        if c != best:
+            other = max(other, out[t, m, c])
+    a, b, c = calibration[m, 0], calibration[m, 1], calibration[m, 2]
+    confidence = logistic(a * low + b * high + c)
+    rest = 1.0 - out[t, m, best]
+    if rest > 0.0:
+        least = other / (rest + other)  # where the likeliest and the next are alike
+        shown = max(confidence, least + 1e-9)
+        for c in range(classes):
+            if c != best:
+                out[t, m, c] *= (1.0 - shown) / rest
+        out[t, m, best] = shown
+    return best, low, high, confidence
+
+
+@inner
+def follow_confidence(calibration, m, importance, low, high, confidence, right):
+    """A step of the numbers of `calibrate` on the log loss of being right."""
+    slope = importance * ((1.0 if right else 0.0) - confidence)
+    gradient = (slope * low, slope * high, slope)
+    for i in range(3):
+        calibration[m, 3 + i] += gradient[i] * gradient[i]
+        step = CALIBRATION_STEP / math.sqrt(calibration[m, 3 + i] + 1.0)
+        calibration[m, i] += step * gradient[i]
+    for i in range(2):
+        calibration[m, i] = min(3.0, max(0.0, calibration[m, i]))
+
+
 @compiled
 def mix_classes(mixture, probabilities, targets, sample_weights, out):
     """probabilities (n, experts, classes) to out (n, mixtures, classes), then learn the weights."""
     experts, classes = probabilities.shape[1], probabilities.shape[2]
     logs, likelihood = np.empty((experts, classes)), np.empty(experts)
-    first, second = np.empty(classes), np.empty(classes)
+    first, second = np.empty((2, classes))
     floor = FLOOR / classes
     for t in range(len(probabilities)):
         for e in range(experts):
@@ -103,9 +153,11 @@ def mix_classes(mixture, probabilities, targets, sample_weights, out):
             for c in range(classes):
                 second[c] /= total
                 out[t, m, c] = mixture.pair[m, 0] * first[c] + mixture.pair[m, 1] * second[c]
+            best, low, high, confidence = calibrate(mixture.calibration, m, out, t)
             if len(targets) == 0:
                 continue
             y, importance = np.int64(targets[t]), sample_weights[t]
+            follow_confidence(mixture.calibration, m, importance, low, high, confidence, y == best)
             for e in range(experts):
                 if mixture.used[m, e]:
                     likelihood[e] = logs[e, y]

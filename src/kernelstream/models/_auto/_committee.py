@@ -21,10 +21,12 @@ LINEAR = ((False, 1.0), (False, 0.999), (True, 1.0), (True, 0.999))
 #: Decays of the chains of classes; the last one counts classes alone.
 _DECAYS = (0.999, 0.95, 0.999)
 #: Points of a group before the race, and of the leading one after it.
-MOST, LARGE = 128, 256
+MOST, LARGE = 128, 300
 #: Rows between two looks at the groups, and before the first race.
 EVERY = 256
 _FIRST_RACE = 2048
+#: With less weight on experts for which all rows count alike a stream changes after all.
+_CHANGING = 0.25
 #: Rows after which groups no longer learn from the latest rows again.
 _LAST_REHEARSAL = 2048
 #: Events that are remembered.
@@ -92,7 +94,7 @@ def nbytes_for(features: int, outputs: int, numbers: bool, delayed: bool, sizes:
             experts += 8 * width * ((1 if sizes.diagonal else width) + outputs)
             experts += LINEAR_STATUS.itemsize
             count += 1
-    mixture = 8 * (1 if delayed else 2) * (count * (count + 6) + 4) + 8
+    mixture = 8 * (1 if delayed else 2) * (count * (count + 6) + 10) + 8
     counts = 8 * len(_DECAYS) * (outputs + 1) * outputs
     return groups + experts + mixture + counts + 8 * (sizes.memory + 7) * (features + 1)
 
@@ -196,7 +198,8 @@ class Committee:
         return MixtureState(
             used, np.zeros(1), even.copy(), even.copy(), even.copy(),
             np.zeros_like(even) if self.numbers else even.copy(),
-            squares, np.full((len(used), 2), 0.5), np.ones((len(used), e + 2)),
+            squares, np.full((len(used), 2), 0.5),
+            np.tile([1.0, 1.0, 0.0, 0.0, 0.0, 0.0], (len(used), 1)), np.ones((len(used), e + 2)),
         )  # fmt: skip
 
     @property
@@ -305,6 +308,7 @@ class Committee:
                     group.rehearse(self.memory_rows, self.memory_targets)
         if self.seen % EVERY == 0 and self.seen >= 2 * EVERY:
             self._judge_challenger()
+            self._undo_race()
             self._race()
             self._move()
 
@@ -392,6 +396,24 @@ class Committee:
             self.challenger = worst
         else:
             self._place(worst, None)
+
+    def _undo_race(self) -> None:
+        """Where the stream changes after all, three length scales compete again."""
+        empty = [place for place, group in enumerate(self.groups) if group is None]
+        steady = self.mixture.recent[0, self._lasting()].sum()
+        if not self.raced or self.challenger >= 0 or not empty or steady >= _CHANGING:
+            return
+        for group in self.groups:
+            if group is not None:
+                group.resize(self.sizes.most)
+        known = {group.scale for group in self.groups if group is not None}
+        for place in empty:
+            scale = next(scale for scale, *_ in SCALES if scale not in known)
+            known.add(scale)
+            _, power, shrinkage = SCALES[place]
+            self._place(place, self._group(scale, power, shrinkage, self.seen))
+        self.raced, self.leader = 0, -1
+        self._note("the stream changes: three length scales again")
 
     def _move(self) -> None:
         """A length scale beyond the best one, in place of one at the other end without weight."""

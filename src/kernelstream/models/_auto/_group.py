@@ -42,9 +42,13 @@ def live(name: str, array: NDArray[Any], points: int) -> NDArray[Any]:
     return array[tuple(slice(points if axis in axes else None) for axis in range(array.ndim))]
 
 
+#: The last row at which groups are renewed between two powers of two.
+LAST_HALF = 3072
+
+
 def is_renewal(row: int) -> bool:
-    """Whether groups are renewed after so many rows: 1, 2, 4, ..., 64, 96, 128, 192, 256, ..."""
-    part = row // 3 if row % 3 == 0 and row >= 96 else row
+    """Whether groups are renewed after so many rows: 1, 2, 4, ..., 64, 96, 128, ..., 4096, 8192."""
+    part = row // 3 if row % 3 == 0 and 96 <= row <= LAST_HALF else row
     return part > 0 and part & (part - 1) == 0
 
 
@@ -56,7 +60,7 @@ def next_renewal(row: int) -> int:
     """
     power = 1 << row.bit_length()
     half = 3 * power // 4
-    return half if half >= 96 and row < half else power
+    return half if 96 <= half <= LAST_HALF and row < half else power
 
 
 class Group:
