@@ -19,7 +19,12 @@ from kernelstream.cli.terminal import Console, data_bytes
 from kernelstream.errors import naming
 from kernelstream.raw_columns import kind_of
 from kernelstream.storage import replacing
-from kernelstream.streams import list_datasets, make_drifting_market
+from kernelstream.streams import (
+    drifting,
+    drifting_numbers,
+    list_datasets,
+    make_drifting_market,
+)
 from kernelstream.streams.batch import Batch, plain, slice_rows
 from kernelstream.streams.synthetic import multidist_blocks, regression_outliers_blocks
 from kernelstream.streams.synthetic_manifolds import spheres_blocks, turning_ellipsoid_blocks
@@ -32,8 +37,22 @@ _ENTRIES = 1 << 22
 Tables = Iterator[dict[str, Any]]
 
 
-#: Name -> blocks of samples, names of the columns (the target last), and what it is.
-GENERATORS: dict[str, tuple[Callable[..., Iterator[Any]] | None, str, str]] = {
+def _whole(make: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
+    """A generator that makes all samples at once, as one block."""
+
+    def blocks(rows: int, random_state: int) -> Iterator[Any]:
+        yield make(rows, random_state=random_state)
+
+    return blocks
+
+
+def _names(features: int, target: str = "label") -> str:
+    return " ".join([*(f"x{j}" for j in range(1, features + 1)), target])
+
+
+#: Name -> blocks of samples, names of the columns (the target last), and what it is. Blocks are
+#: (X, y), or columns that have their names.
+GENERATORS: dict[str, tuple[Callable[..., Iterator[Any]], str, str]] = {
     "multidist": (
         multidist_blocks,
         "x y label",
@@ -50,17 +69,73 @@ GENERATORS: dict[str, tuple[Callable[..., Iterator[Any]] | None, str, str]] = {
         "x1 x2 x3 turned",
         "an ellipsoid that turns every 1000 rows (OK-FEB)",
     ),
-    "market": (None, "direction", "a drifting electricity market: dates, categories, gaps"),
+    "market": (
+        _whole(make_drifting_market),
+        "direction",
+        "a drifting electricity market: dates, categories, gaps",
+    ),
+    "chessboard": (
+        _whole(drifting.make_transient_chessboard),
+        _names(2),
+        "a chessboard shown field by field, then as a whole (SAM-kNN)",
+    ),
+    "squares": (
+        _whole(drifting.make_moving_squares),
+        _names(2),
+        "four squares that move to and fro (SAM-kNN)",
+    ),
+    "sea": (_whole(drifting.make_sea), _names(3), "the SEA concepts: a threshold that jumps"),
+    "hyperplane": (
+        _whole(drifting.make_rotating_hyperplane),
+        _names(10),
+        "a hyperplane that turns all the time",
+    ),
+    "interchanging-rbf": (
+        _whole(drifting.make_interchanging_rbf),
+        _names(2),
+        "Gaussians that take one another's places (SAM-kNN)",
+    ),
+    "trees": (
+        _whole(drifting.make_random_trees),
+        _names(10),
+        "rules along the axes: random trees, one after the other",
+    ),
+    "board": (
+        _whole(drifting.make_changing_board),
+        _names(2),
+        "a board of which some fields change every 2000 rows",
+    ),
+    "relevance": (
+        _whole(drifting_numbers.make_changing_relevance),
+        _names(12, "y"),
+        "a curve over 3 of 12 columns, others every 5000 rows",
+    ),
+    "walk": (
+        _whole(drifting_numbers.make_random_walk),
+        "last before third y",
+        "a random walk: the next value from the last three",
+    ),
+    "seasonal": (
+        _whole(drifting_numbers.make_seasonal),
+        "time place last before third y",
+        "a series with a season and a trend",
+    ),
+    "late-categories": (
+        _whole(drifting_numbers.make_late_categories),
+        "returned",
+        "orders of shops that open one after the other: texts",
+    ),
 }
 
 
 def _generated(name: str, rows: int, seed: int) -> Tables:
     blocks, names, _ = GENERATORS[name]
-    if blocks is None:  # its rule changes halfway: made as a whole
-        yield make_drifting_market(rows, random_state=seed)
-        return
-    for X, y in blocks(rows, random_state=seed):
-        yield dict(zip(names.split(), [*X.T, y], strict=True))
+    for block in blocks(rows, random_state=seed):
+        if isinstance(block, dict):
+            yield block
+        else:
+            X, y = block
+            yield dict(zip(names.split(), [*X.T, y], strict=True))
 
 
 def list_all(

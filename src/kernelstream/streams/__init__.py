@@ -3,6 +3,21 @@
 from kernelstream.streams.bad_rows import BadRows
 from kernelstream.streams.batch import Batch, Column, Source, Text
 from kernelstream.streams.datasets import Dataset, list_datasets, load_dataset
+from kernelstream.streams.drifting import (
+    make_changing_board,
+    make_interchanging_rbf,
+    make_moving_squares,
+    make_random_trees,
+    make_rotating_hyperplane,
+    make_sea,
+    make_transient_chessboard,
+)
+from kernelstream.streams.drifting_numbers import (
+    make_changing_relevance,
+    make_late_categories,
+    make_random_walk,
+    make_seasonal,
+)
 from kernelstream.streams.environments import Transitions, transitions
 from kernelstream.streams.errors import StreamError
 from kernelstream.streams.market import make_drifting_market
@@ -21,10 +36,21 @@ __all__ = [
     "Transitions",
     "list_datasets",
     "load_dataset",
+    "make_changing_board",
+    "make_changing_relevance",
     "make_drifting_market",
+    "make_interchanging_rbf",
+    "make_late_categories",
+    "make_moving_squares",
     "make_multidist",
+    "make_random_trees",
+    "make_random_walk",
     "make_regression_outliers",
+    "make_rotating_hyperplane",
+    "make_sea",
+    "make_seasonal",
     "make_spheres",
+    "make_transient_chessboard",
     "make_turning_ellipsoid",
     "open_stream",
     "transitions",

@@ -210,12 +210,8 @@ def make_regression_outliers(
     _check_count("n_samples", n_samples, 1)
     _check_not_negative("noise", noise)
     _check_not_negative("outlier_scale", outlier_scale)
-    if not (isinstance(outlier_rate, Real) and 0 <= outlier_rate <= 1):
-        raise ValueError(f"outlier_rate must be in [0, 1], got {outlier_rate!r}.")
-    if not (isinstance(degrees_of_freedom, Real) and 0 < degrees_of_freedom < float("inf")):
-        raise ValueError(
-            f"degrees_of_freedom must be a finite number above 0, got {degrees_of_freedom!r}."
-        )
+    _check_share("outlier_rate", outlier_rate)
+    _check_positive("degrees_of_freedom", degrees_of_freedom)
     if outlier_mode not in ("added", "replaced"):
         raise ValueError(f"outlier_mode must be 'added' or 'replaced', got {outlier_mode!r}.")
     named = _OUTLIERS | {"student_t": _student_t(float(degrees_of_freedom))}
@@ -296,3 +292,13 @@ def _check_count(name: str, value: object, minimum: int) -> None:
 def _check_not_negative(name: str, value: object) -> None:
     if not (isinstance(value, Real) and 0 <= float(value) < float("inf")):
         raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}.")
+
+
+def _check_positive(name: str, value: object) -> None:
+    if not (isinstance(value, Real) and 0 < float(value) < float("inf")):
+        raise ValueError(f"{name} must be a finite number above 0, got {value!r}.")
+
+
+def _check_share(name: str, value: object) -> None:
+    if not (isinstance(value, Real) and 0 <= float(value) <= 1):
+        raise ValueError(f"{name} must be in [0, 1], got {value!r}.")
