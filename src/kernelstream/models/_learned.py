@@ -21,7 +21,6 @@ class LearnedFunction:
     # Supplied by the estimator.
     _state: Any
     _outputs: Any
-    average: Any
     kernel_: Kernel
 
     def _fitted(self) -> State:
@@ -38,9 +37,9 @@ class LearnedFunction:
         """(M, outputs): the averaged weights where there are any, else the current ones."""
         state, outputs = self._fitted(), self._outputs
         weights = state.weights[:, : state.order].T
-        if self.average:
-            return weights[:, outputs : 2 * outputs].copy()
-        return weights[:, :outputs] * state.status[0]["scale"]
+        if weights.shape[1] > outputs:
+            return weights[:, outputs:].copy()
+        return weights * state.status[0]["scale"]
 
     @property
     def dictionary_(self) -> NDArray[np.float64]:
