@@ -20,7 +20,6 @@ class LearnedFunction:
     _state: Any
     _fitted: Any
     _outputs: Any
-    average: Any
     kernel_: Kernel
 
     @property
@@ -28,9 +27,9 @@ class LearnedFunction:
         """(M, outputs): the averaged weights where there are any, else the current ones."""
         state, outputs = self._fitted(), self._outputs
         weights = state.weights[:, : state.order].T
-        if self.average:
-            return weights[:, outputs : 2 * outputs].copy()
-        return weights[:, :outputs] * state.status[0]["scale"]
+        if weights.shape[1] > outputs:
+            return weights[:, outputs:].copy()
+        return weights * state.status[0]["scale"]
 
     @property
     def dictionary_(self) -> NDArray[np.float64]:

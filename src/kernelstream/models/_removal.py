@@ -34,7 +34,7 @@ class RemovingEstimator(KernelEstimator):
 
     loss: ClassVar[Any] = "perceptron"
     batch_size: ClassVar[int] = 1  # type: ignore[misc]
-    average = False
+    average: ClassVar[bool] = False
     _reduce: ClassVar[int]  # see core/reduce
     _leaves: ClassVar[str]  # which point leaves, in words
 

@@ -8,6 +8,7 @@ from dataclasses import field
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelstream.compression import komp
 from kernelstream.core.direct import QUASI_GRADIENT
@@ -79,6 +80,14 @@ class _Paired(_POLK):
     @property
     def _parts(self) -> int:
         return super()._parts + (self.tracking == "momentum")
+
+    @property
+    def _live_weights(self) -> NDArray[np.float64]:
+        state, outputs = self._fitted(), self._outputs
+        weights = state.weights[:, : state.order].T
+        if self.average:
+            return weights[:, outputs : 2 * outputs].copy()
+        return weights[:, :outputs] * state.status[0]["scale"]
 
     @contextmanager
     def _compressible(self) -> Iterator[State]:

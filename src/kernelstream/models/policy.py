@@ -206,6 +206,14 @@ class KernelPolicyEvaluation(_POLK):
     def _parts(self) -> int:
         return 1 + bool(self.average) + (self.method != "scalar")
 
+    @property
+    def _live_weights(self) -> NDArray[np.float64]:
+        state = self._fitted()
+        weights = state.weights[:, : state.order].T
+        if self.average:
+            return weights[:, 1:2].copy()
+        return weights[:, :1] * state.status[0]["scale"]
+
     def predict(self, states: Any) -> NDArray[np.float64]:
         """The value of each state."""
         return self._evaluate(states)[:, 0]

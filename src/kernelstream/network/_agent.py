@@ -241,9 +241,12 @@ class Agent(Saved):
         unknown = [name for name in answers if name not in self.neighbours]
         if unknown:
             raise ValueError(f"agent {self.name!r} has no neighbour {unknown[0]!r}")
-        heard = [(place, answers.get(name)) for place, name in enumerate(self.neighbours)]
-        came = [(place, answer) for place, answer in heard if answer is not None]
-        for place, answer in came:
+        heard = [
+            (place, answer)
+            for place, name in enumerate(self.neighbours)
+            if (answer := answers.get(name)) is not None
+        ]
+        for place, answer in heard:
             name, lesson = self.neighbours[place], answer.lesson
             if (answer.sender, answer.receiver, answer.round) != (name, self.name, self.round):
                 raise ValueError(
@@ -262,7 +265,7 @@ class Agent(Saved):
                     np.isfinite(lesson.values).all() and 0.0 <= lesson.strength < np.inf
                 ):
                     raise ValueError(f"the lesson of {name!r} is not finite")
-        return came
+        return heard
 
     def _learn(
         self,
