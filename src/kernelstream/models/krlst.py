@@ -21,15 +21,18 @@ class _KRLST(ExpertEstimator):
     A Gaussian process with the kernel A exp(-gamma r^2) + 1, of which the posterior at a bounded
     number of stored points is kept: their values mu, with covariance Sigma. Each sample that the
     points do not span becomes a point, and when there are too many the one whose removal changes
-    the function least leaves (Algorithm 1). Before each sample the model forgets a little, towards
-    what it was before it had learned anything (back to the prior, Section III-B):
+    the function least leaves. Before each sample the model forgets a little, towards what it was
+    before it had learned anything (back to the prior):
     Sigma <- lambda Sigma + (1 - lambda) K, mu <- sqrt(lambda) mu. A step takes time in proportion
     to the square of the points, however many samples there were.
 
-    Two things differ from the paper. The variance of the noise is learned along, and mu and Sigma
-    are held in orthonormal coordinates of the points' span, where rounding does not add up. Classes
-    are not in the paper: one function each, one Sigma for all, the posterior moved by implicit
-    steps of the softmax loss.
+    Three things differ from the paper. The variance of the noise is learned along; the change
+    of the function is measured in its norm, not at the point that leaves; and mu and Sigma are held
+    in orthonormal coordinates of the points' span, where rounding does not add up. Classes are not
+    in the paper: one function each, one Sigma for all, moved by implicit steps of the softmax loss.
+
+    ``predict(X, return_std=True)`` of the regressor gives the posterior's deviations, noise
+    included; ``predict_interval`` corrects them by how large the latest errors really were.
 
     References
     ----------

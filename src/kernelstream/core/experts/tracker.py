@@ -28,7 +28,7 @@ from kernelstream.core.lanes import dot, fma
 
 @inner
 def return_to_prior(group, kept, gain, h):
-    """Take what was learned off the covariance, then a step back to the prior (eq. 21).
+    """Take what was learned off the covariance, then a step back to the prior.
 
     Sigma <- kept (Sigma - gain h h^T) + (1 - kept) K, mu <- sqrt(kept) mu.
     """
