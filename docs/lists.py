@@ -94,7 +94,10 @@ def with_names(text: str) -> str:
         raise ValueError("src/kernelstream/__init__.py has lost its lists")
     old = {name.strip() for name in before[1].split(",")}
     others = {name.strip().strip('"') for name in listed[1].split(",")} - old - {""}
-    imports = "".join(f"        {name},\n" for name in _names())
+    in_order = sorted(
+        _names(), key=lambda name: (name[0].islower(), name.lower())
+    )  # as ruff has it
+    imports = "".join(f"        {name},\n" for name in in_order)
     text = text.replace(before[0], f"from kernelstream.models import (\n{imports}    )")
     return _with_all(text, sorted(others | set(_names())))
 

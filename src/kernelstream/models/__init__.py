@@ -16,6 +16,7 @@ from kernelstream.models.avm import AVMClassifier, AVMRegressor
 from kernelstream.models.colk import COLKClassifier, COLKRegressor
 from kernelstream.models.compositional import CompositionalLearner
 from kernelstream.models.forgetron import ForgetronClassifier
+from kernelstream.models.krlst import KRLSTClassifier, KRLSTRegressor
 from kernelstream.models.merging import merge
 from kernelstream.models.policy import KernelPolicyEvaluation
 from kernelstream.models.polk import POLKClassifier, POLKRegressor
@@ -30,6 +31,8 @@ __all__ = [
     "COLKRegressor",
     "CompositionalLearner",
     "ForgetronClassifier",
+    "KRLSTClassifier",
+    "KRLSTRegressor",
     "KernelPolicyEvaluation",
     "POLKClassifier",
     "POLKRegressor",

@@ -163,14 +163,20 @@ class StreamEstimator(Parameters, InWords, SavedModel, BaseEstimator):  # type: 
         self._flush_whole()
         out = np.zeros((len(targets), self._outputs))
         weights = np.ones(len(targets)) if weights is None else weights
-        edges = [0, *(np.flatnonzero(np.diff(weights != 0.0)) + 1), len(targets)]
-        for first, end in itertools.pairwise(edges):
-            part = slice_rows(rows, first, end)
-            if first < end and weights[first] == 0.0:  # predicted, but not learned from
-                out[first:end] = self._values_next(part)
+        for part, counts in stretches(weights):
+            some = slice_rows(rows, part.start, part.stop)
+            if counts:
+                self._learn(some, targets[part], weights[part], out[part])
             else:
-                self._learn(part, targets[first:end], weights[first:end], out[first:end])
+                out[part] = self._values_next(some)
         return out
+
+
+def stretches(weights: NDArray[np.float64]) -> Iterator[tuple[slice, bool]]:
+    """Samples in order that are all learned from, or all of weight zero: predicted alone."""
+    edges = [0, *(np.flatnonzero(np.diff(weights != 0.0)) + 1).tolist(), len(weights)]
+    for first, end in itertools.pairwise(edges):
+        yield slice(first, end), first == end or weights[first] != 0.0
 
 
 @contextmanager

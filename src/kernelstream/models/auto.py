@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-import copy
-from dataclasses import field
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from kernelstream import storage
-from kernelstream._version import __version__
-from kernelstream.core import ahead
-from kernelstream.core.experts.group import group_pass
-from kernelstream.core.kernel import Rows
 from kernelstream.models import _parameters as p
-from kernelstream.models import _validation as check
 from kernelstream.models._auto._committee import Sizes, plan
 from kernelstream.models._auto._state import AutoState
 from kernelstream.models._auto._units import RowUnits
-from kernelstream.models._classifier import StreamClassifier
-from kernelstream.models._files import restore_names
-from kernelstream.models._regressor import StreamRegressor
-from kernelstream.models._stream import StreamEstimator, random_numbers
+from kernelstream.models._experts import ExpertClassifier, ExpertEstimator, ExpertRegressor
 from kernelstream.parameters import Whole
 from kernelstream.registry import Method, register
-from kernelstream.rows import take_rows
-
-#: Weights of samples beyond count as this much.
-LARGEST_WEIGHT = 1e6
 
 
-class _Auto(StreamEstimator):
+class _Auto(ExpertEstimator):
     """What classification and regression share.
 
     Notes
@@ -46,6 +28,10 @@ class _Auto(StreamEstimator):
 
     Columns are measured in units that move with the stream, values far out are compressed, and a
     target of numbers is predicted from the second row on.
+
+    ``predict(X, return_std=True)`` of the regressor gives the deviation of its latest errors, the
+    same for all rows; ``predict_interval`` follows what the errors really are, and covers as asked
+    for also where they are not normal or begin to grow.
 
     References
     ----------
@@ -85,29 +71,10 @@ class _Auto(StreamEstimator):
     ] = "auto"
     shuffle: p.Shuffle = True
 
-    n_epochs: ClassVar[int] = 1
-    batch_size: ClassVar[int] = 1
     _lasting = ("standardize", "labels_delayed", "forget")
-    _measures_targets = True
-    _numbers: ClassVar[bool]
     _state: AutoState
-    _sized: bool = field(init=False, default=False)  # whether sizes are those of the caps
 
     # ---- state ------------------------------------------------------------------------
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if hasattr(self, "_state"):  # joblib may have mapped the arrays read-only
-            self._state = copy.deepcopy(self._state)
-
-    def _forget_plan(self) -> None:
-        super()._forget_plan()
-        self._sized = False
-
-    @property
-    def _known(self) -> int:
-        """Outputs of the experts: one per class, or one number."""
-        raise NotImplementedError
 
     def _sizes(self, outputs: int) -> Sizes:
         width = RowUnits(self.n_features_in_, False).width
@@ -115,16 +82,11 @@ class _Auto(StreamEstimator):
             width, outputs, self._numbers, self.labels_delayed, self.max_points, self.max_bytes
         )
 
-    def _start(self, X: Any, rows: Rows) -> None:
-        if not ahead.is_cached(group_pass):
-            ahead.explain()
-        check.note_features(self, X)
-        seed = int(random_numbers(self.random_state).randint(np.iinfo(np.int32).max))
-        self._state = AutoState(
+    def _new_state(self, seed: int) -> AutoState:
+        return AutoState(
             self.n_features_in_, self._known, self._numbers, self.standardize,
             self._sizes(self._known), self.labels_delayed, self.forget, seed,
         )  # fmt: skip
-        self._forget_plan()
 
     def _check_room(self, outputs: int) -> None:
         self._sizes(max(outputs, self._known))
@@ -135,103 +97,11 @@ class _Auto(StreamEstimator):
         if sizes._replace(diagonal=False) != committee.sizes._replace(diagonal=False):
             committee.resize(sizes)
 
-    @property
-    def model_order_(self) -> int:
-        """Points stored in all dictionaries."""
-        return self._fitted().order  # type: ignore[no-any-return]
-
-    @property
-    def n_seen_(self) -> int:
-        """Samples learned from."""
-        return int(self._fitted().committee.seen)
-
-    @property
-    def n_forced_(self) -> int:  # type: ignore[override]
-        """Always 0: dictionaries are as large as the caps allow from the beginning."""
-        return 0
-
-    @property
-    def nbytes_(self) -> int:
-        """Bytes held by the model."""
-        return self._fitted().nbytes  # type: ignore[no-any-return]
-
-    # ---- samples ----------------------------------------------------------------------
-
-    def _learn(
-        self, rows: Rows, targets: NDArray[np.float64], weights: Any, predictions: Any = None
-    ) -> None:
-        if weights is None:
-            weights = np.ones(len(targets))
-        else:
-            used = weights != 0.0  # a sample of weight zero is a sample that never came
-            if not used.all():
-                rows, targets, weights = take_rows(rows, used), targets[used], weights[used]
-            weights = np.minimum(weights, LARGEST_WEIGHT)
-        if not self._sized:
-            self._make_room(self._known)
-            self._sized = True
-        if predictions is None:
-            self._state.learn(rows, targets, weights)
-        else:
-            made = np.empty((len(targets), self._known))
-            self._state.learn(rows, targets, weights, made)
-            predictions[:] = self._as_values(made)
-
-    def _learn_one(self, x: NDArray[np.float64], target: float) -> None:
-        x = np.asarray(x)
-        if x.shape != (self.n_features_in_,):
-            raise ValueError(
-                f"learn_one takes an array of {self.n_features_in_} features, got shape {x.shape}"
-            )
-        self._check_parameters()
-        self._call = True
-        self._learn(check.check_rows(self, x[None]), np.array([target]), None)
-
-    def _as_values(self, made: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What experts say as outputs of the estimator."""
-        return made
-
-    def _values(self, rows: Rows) -> NDArray[np.float64]:
-        return self._as_values(self._state.predict(rows))
-
-    def _values_next(self, rows: Rows) -> NDArray[np.float64]:
-        return self._as_values(self._state.predict(rows, following=True))
-
-    # ---- files ------------------------------------------------------------------------
-
-    def _stored_arrays(self) -> dict[str, NDArray[Any]]:
-        return self._fitted().to_document()[1]  # type: ignore[no-any-return]
-
-    def _document(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        state = self._fitted()
-        self._check_parameters()
-        header, arrays = state.to_document()
-        return {
-            "version": __version__,
-            "parameters": self._plain_parameters(),
-            "features": self.n_features_in_,
-            "names": list(getattr(self, "feature_names_in_", [])) or None,
-            "state": header,
-            **self._extra_header(),
-        }, arrays
-
-    @classmethod
-    def _from_document(cls, document: storage.Document) -> Self:
-        header, arrays = document.header, document.arrays
-        model: Self = cls._with_parameters(header["parameters"])
-        if type(header["features"]) is not int or not 1 <= header["features"] < 2**31:
-            raise ValueError("the number of features is not one")
-        restore_names(model, header["names"], header["features"])
-        model._restore_extra(header)
-        state = AutoState.from_document(header["state"], arrays, model.n_features_in_)
-        if (state.targets is not None) != cls._numbers or state.committee.outputs != model._known:
-            raise ValueError("the outputs contradict the state")
-        model._state = state
-        model._check_parameters()
-        return model
+    def _read_state(self, header: Any, arrays: Any) -> AutoState:
+        return AutoState.from_document(header, arrays, self.n_features_in_)
 
 
-class AutoClassifier(_Auto, StreamClassifier):
+class AutoClassifier(_Auto, ExpertClassifier):
     """A classifier without anything to choose, for raw columns and streams that change.
 
     See Also
@@ -248,28 +118,8 @@ class AutoClassifier(_Auto, StreamClassifier):
     True
     """
 
-    _numbers = False
 
-    @property
-    def _known(self) -> int:
-        return max(1, len(self.classes_))
-
-    def _check_room(self, outputs: int) -> None:
-        super()._check_room(2 if outputs == 1 and self._known < 2 else outputs)
-
-    def _add_output(self, place: int, before: int) -> None:
-        if before:
-            self._make_room(before + 1)
-            self._state.add_class(place)
-
-    def _as_values(self, made: NDArray[np.float64]) -> NDArray[np.float64]:
-        if made.shape[1] == 1:
-            return np.zeros((len(made), 1))
-        logs = np.log(made)
-        return logs[:, 1:] - logs[:, :1] if made.shape[1] == 2 else logs
-
-
-class AutoRegressor(_Auto, StreamRegressor):
+class AutoRegressor(_Auto, ExpertRegressor):
     """A regressor without anything to choose, for raw columns and streams that change.
 
     See Also
@@ -286,11 +136,10 @@ class AutoRegressor(_Auto, StreamRegressor):
     True
     """
 
-    _numbers = True
-
-    @property
-    def _known(self) -> int:
-        return 1
+    def _standard_deviations(self, deviations: Any) -> Any:
+        intervals = self._state.intervals
+        assert intervals is not None
+        return deviations * intervals.deviation(len(intervals.state.scale) - 1)
 
 
 register(

@@ -11,6 +11,7 @@ from kernelstream.core.experts.linear import LINEAR_STATUS, LinearState, linear_
 from kernelstream.core.experts.mixture import MixtureState, mix_classes, mix_numbers
 from kernelstream.core.experts.targets import chain_pass, level_pass
 from kernelstream.models._auto._group import FIRST_SCALES, SIZE, Group, is_renewal, next_renewal
+from kernelstream.models._auto._intervals import Intervals
 
 #: gamma times features of the groups at the beginning, and how they learn scales of columns.
 SCALES = ((0.125, 1.0, 4.0), (0.5, 0.5, 1.0), (2.0, 1.0, 4.0))
@@ -96,7 +97,9 @@ def nbytes_for(features: int, outputs: int, numbers: bool, delayed: bool, sizes:
             count += 1
     mixture = 8 * (1 if delayed else 2) * (count * (count + 6) + 10) + 8
     counts = 8 * len(_DECAYS) * (outputs + 1) * outputs
-    return groups + experts + mixture + counts + 8 * (sizes.memory + 7) * (features + 1)
+    errors = Intervals.nbytes_for(1 if delayed else 2) if numbers else 0
+    memory = 8 * (sizes.memory + 7) * (features + 1)
+    return groups + experts + mixture + counts + errors + memory
 
 
 class Committee:

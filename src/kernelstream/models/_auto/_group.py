@@ -194,10 +194,10 @@ class Group:
         state.weights[:, :n] += shift * state.factor[:n, :n].sum(axis=0)
         state.weights[:, :n] *= stretch
 
-    def renew(self) -> None:
+    def renew(self, kept: float = _KEPT) -> None:
         """Learn the metric, make the factor again, and let the second order be less certain.
 
-        The functions keep their values at the points.
+        The functions keep their values at the points; of the certainty so much is ``kept``.
         """
         state, n = self.state, self.order
         status = state.status
@@ -210,13 +210,13 @@ class Group:
         if self.age >= FIRST_SCALES:
             self._learn_metric()
         gram = self.gram()
-        kept = independent_points(gram, 0.1 * NOVEL * (status[0]["amplitude"] + 1.0))
-        if len(kept) < n:
-            state.points[:, : len(kept)] = state.points[:, kept]
-            state.norms[: len(kept)] = state.norms[kept]
-            functions, gram = functions[:, kept], gram[np.ix_(kept, kept)]
-            covariance = covariance[np.ix_(kept, kept)]
-            status["points"] = n = len(kept)
+        own = independent_points(gram, 0.1 * NOVEL * (status[0]["amplitude"] + 1.0))
+        if len(own) < n:
+            state.points[:, : len(own)] = state.points[:, own]
+            state.norms[: len(own)] = state.norms[own]
+            functions, gram = functions[:, own], gram[np.ix_(own, own)]
+            covariance = covariance[np.ix_(own, own)]
+            status["points"] = n = len(own)
         root = cholesky(gram, lower=True)
         inverse = solve_triangular(root, np.eye(n), lower=True)
         state.factor[:n, :n] = inverse.T
@@ -224,7 +224,7 @@ class Group:
         state.weights[:, :n] = functions @ inverse.T
         covariance = inverse @ covariance @ inverse.T
         sizes, axes = eigh(0.5 * (covariance + covariance.T))
-        sizes = 1.0 / (_KEPT / np.maximum(sizes, 1e-12) + (1.0 - _KEPT))
+        sizes = 1.0 / (kept / np.maximum(sizes, 1e-12) + (1.0 - kept))
         covariance = (axes * sizes) @ axes.T
         state.covariance[:n, :n] = np.tril(0.5 * (covariance + covariance.T))
 

@@ -1,0 +1,108 @@
+"""Kernel recursive least squares that forgets, on a fixed number of points (KRLS-T).
+
+Van Vaerenbergh, Lazaro-Gredilla and Santamaria, "Kernel recursive least-squares tracker for
+time-varying regression", 2012, Algorithm 1, in the coordinates of ``group``: mu = K S w and
+Sigma = K S covariance S^T K, so that the prior covariance is the identity. Classes, which the paper
+does not have, are learned by implicit steps of the softmax loss.
+"""
+
+import math
+
+import numpy as np
+
+from kernelstream.core.experts.group import (
+    NOVEL,
+    add_point,
+    drop_point,
+    find_cheapest,
+    kernel_row,
+    learn_classes,
+    learn_numbers,
+    look_at_slopes,
+    whiten,
+)
+from kernelstream.core.experts.steps import softmax
+from kernelstream.core.jit import compiled, inner
+from kernelstream.core.lanes import dot, fma
+
+
+@inner
+def return_to_prior(group, kept, gain, h):
+    """Take what was learned off the covariance, then a step back to the prior.
+
+    Sigma <- kept (Sigma - gain h h^T) + (1 - kept) K, mu <- sqrt(kept) mu.
+    """
+    n = group.status[0].points
+    for i in range(n):
+        c = -gain * h[i]
+        for q in range(n):
+            group.covariance[i, q] = kept * fma(c, h[q], group.covariance[i, q])
+        group.covariance[i, i] += 1.0 - kept
+    if kept < 1.0:
+        root = math.sqrt(kept)
+        for row in range(len(group.weights)):
+            for i in range(n):
+                group.weights[row, i] *= root
+
+
+@compiled
+def tracker_pass(group, kept, noise, outputs, rows, targets, sample_weights, out, deviations):
+    """Predict each row, then learn it; without targets, predict alone.
+
+    Parameters
+    ----------
+    group : GroupState
+        Of one expert, that of second order.
+    kept : float
+        What is left of the past after a row (lambda); 1: everything.
+    noise : float
+        The variance of the noise of numbers; 0: learned along.
+    rows : (n, p)
+    targets : (n,) classes by number, or numbers; (0,)
+    sample_weights : (n,)
+    out : (n, 1, outputs), probabilities, or numbers.
+    deviations : (n,), out: of a target around its prediction (numbers), or of the functions.
+    """
+    status = group.status[0]
+    k, u, h, v, work, alphas = np.empty((6, len(group.norms)))
+    values, gradient = np.empty((1, outputs)), np.empty(outputs)
+    slope = np.empty((outputs, rows.shape[1]))
+    k_xx = status.amplitude + 1.0
+    for t in range(len(rows)):
+        z = rows[t]
+        n = status.points
+        if noise > 0.0:
+            status.noise = noise
+        square = kernel_row(group, z, k)
+        reach = min(whiten(group.factor, k, n, u), k_xx)
+        novelty = k_xx - reach
+        for i in range(n):
+            h[i] = dot(group.covariance, i, u, 0, 0, n)
+        variance = max(0.0, dot(h, 0, u, 0, 0, n)) + novelty
+        for c in range(outputs):
+            values[0, c] = dot(group.weights, c, u, 0, 0, n)
+        if status.numbers:
+            out[t, 0, 0] = values[0, 0]
+            deviations[t] = math.sqrt(variance + status.noise)
+        else:
+            softmax(values, 0, 1.0 / math.sqrt(1.0 + 0.125 * math.pi * variance), out, t, 0)
+            deviations[t] = math.sqrt(variance)
+        if len(targets) == 0:
+            continue
+
+        target, importance = targets[t], sample_weights[t]
+        if novelty > NOVEL * k_xx:
+            add_point(group, z, square, novelty, u, h, k, work)
+            reach = k_xx
+        if status.numbers:
+            error = target - values[0, 0]
+            gain = learn_numbers(group, error, variance, reach, importance, values, target, u, h)
+        else:
+            label = np.int64(target)
+            gain = learn_classes(group, variance, reach, importance, values, label, gradient, u, h)
+        return_to_prior(group, kept, gain, h)
+        status.seen += 1
+        if status.interval > 0 and status.seen % status.interval == 0:
+            look_at_slopes(group, outputs, z, k, alphas, slope)
+        if status.points > status.most:  # the newcomer may be the one to leave
+            drop_point(group, find_cheapest(group, 0, outputs, status.points), v, work, alphas)

@@ -1,0 +1,134 @@
+"""A stream in units: what the automatic model and the tracker have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelstream.core.kernel import Rows
+from kernelstream.core.threads import one_thread
+from kernelstream.models._auto._intervals import Intervals
+from kernelstream.models._auto._units import RowUnits, TargetUnits
+from kernelstream.rows import count_rows, slice_rows
+
+_NOTHING = np.empty(0)
+
+
+class UnitState:
+    """Units of rows and targets, the experts that learn in them, and how far they are off.
+
+    ``experts`` is a committee, or anything with the same methods. Of its predictors the first
+    predicts the next row of the stream, the last any row.
+    """
+
+    def __init__(
+        self, features: int, numbers: bool, moving: bool, experts: Any, predictors: int
+    ) -> None:
+        self.rows = RowUnits(features, moving)
+        self.targets = TargetUnits() if numbers else None
+        self.intervals = Intervals(predictors) if numbers else None
+        self.experts = experts
+
+    @property
+    def nbytes(self) -> int:
+        intervals = 0 if self.intervals is None else self.intervals.nbytes
+        return self.rows.nbytes + int(self.experts.nbytes) + intervals
+
+    @property
+    def order(self) -> int:
+        """Points held."""
+        return int(self.experts.order)
+
+    @property
+    def seen(self) -> int:
+        """Rows learned from."""
+        return int(self.experts.seen)
+
+    def _run(self, rows: Any, targets: Any, weights: Any) -> tuple[Any, Any]:
+        """(n, predictors, outputs) from the experts, and (n,) deviations as they expect them."""
+        raise NotImplementedError
+
+    def _change_units(self, shift: float, stretch: float) -> None:
+        self.experts.change_units(shift, stretch)
+
+    # ---- rows -------------------------------------------------------------------------
+
+    @one_thread()
+    def learn(
+        self, rows: Rows, targets: Any, weights: Any, predictions: Any = None,
+        halves: Any = None, coverage: float = 0.9,
+    ) -> None:  # fmt: skip
+        """Learn in order.
+
+        ``predictions`` (n, outputs) receives those from just before each row, ``halves`` (n,) half
+        the width of the interval around each.
+        """
+        first, n = 0, count_rows(rows)
+        while first < n:
+            room = self.experts.room()
+            if self.targets is not None and self.targets.scale == 0.0:
+                room = 1
+            end = min(n, first + room)
+            part = self.rows.measure(slice_rows(rows, first, end), learning=True)
+            made, half = self._step(part, targets[first:end], weights[first:end], coverage)
+            if predictions is not None:
+                predictions[first:end] = made
+            if halves is not None:
+                halves[first:end] = half
+            first = end
+
+    def _step(self, rows: Any, targets: Any, weights: Any, coverage: float) -> tuple[Any, Any]:
+        units, intervals = self.targets, self.intervals
+        if units is None or intervals is None:
+            return self._run(rows, targets, weights)[0][:, 0], np.nan
+        if units.scale == 0.0:  # units must know the target before it can be learned
+            made = units.restore(self._run(rows, _NOTHING, weights)[0][:, 0])
+            new = units.count == 0.0
+            units.follow(targets)
+            change = units.refit()
+            if not new:
+                self._change_units(*change)
+            self._run(rows, units.measure(targets), weights)
+            return made, np.inf
+        measured = units.measure(targets)
+        found, deviations = self._run(rows, measured, weights)
+        halves = intervals.learn(measured[:, None] - found[:, :, 0], deviations, coverage)
+        made, half = units.restore(found[:, 0]), units.scale * halves[:, 0]
+        units.follow(targets)
+        if self.seen & (self.seen - 1) == 0:
+            self._change_units(*units.refit())
+        return made, half
+
+    @one_thread()
+    def predict(
+        self, rows: Rows, following: bool = False
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Of any rows, or of the next of the stream: probabilities, or numbers; and deviations.
+
+        Returns (n, outputs) and (n,), the latter as the experts expect them, in the target's units.
+        """
+        n, outputs = count_rows(rows), self.experts.outputs
+        out, deviations = np.empty((n, outputs)), np.empty(n)
+        block = max(1, 2**18 // (self.experts.experts * outputs))
+        for first in range(0, n, block):
+            end = min(n, first + block)
+            part = self.rows.measure(slice_rows(rows, first, end), learning=False)
+            made, deviations[first:end] = self._run(part, _NOTHING, np.ones(end - first))
+            out[first:end] = made[:, 0 if following else -1]
+        if self.targets is not None:
+            out = self.targets.restore(out)
+            deviations *= self.targets.scale or 1.0
+        return out, deviations
+
+    def half_width(self, coverage: float, following: bool = False) -> float:
+        """Half of an interval around a prediction, in deviations; infinite before it is known."""
+        if self.intervals is None or not self.intervals.state.rows[0]:
+            return np.inf
+        predictor = 0 if following else len(self.intervals.state.scale) - 1
+        return self.intervals.half_width(predictor, coverage)
+
+    def add_class(self, place: int) -> None:
+        """Room for one more class at ``place``."""
+        self.experts.add_output(place)

@@ -1,0 +1,151 @@
+"""What a tracker has learned: units, and one group of points with one expert of second order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelstream.core.experts.tracker import tracker_pass
+from kernelstream.models._auto._files import fill, group_arrays, group_header, read_group
+from kernelstream.models._auto._group import Group
+from kernelstream.models._auto._intervals import Intervals
+from kernelstream.models._auto._learning import UnitState
+from kernelstream.models._auto._units import RowUnits, TargetUnits
+from kernelstream.parts import Arrays, part_of, prefixed
+
+
+class Tracker:
+    """One expert of second order on a bounded dictionary.
+
+    Parameters
+    ----------
+    group : Group
+        Without experts of first order.
+    forget : float
+        What is left of the past after a row.
+    noise : float
+        Variance of the noise; 0: learned along.
+    learn_scales : bool
+    """
+
+    experts = 1
+
+    def __init__(self, group: Group, forget: float, noise: float, learn_scales: bool) -> None:
+        self.group = group
+        self.follow(forget, noise)
+        self.learn_scales = learn_scales
+        self._set_interval()
+
+    def follow(self, forget: float, noise: float) -> None:
+        """Parameters from now on."""
+        self.forget, self.noise = forget, noise
+
+    def _set_interval(self) -> None:
+        if not self.learn_scales:
+            self.group.state.status["interval"] = 0
+
+    @property
+    def outputs(self) -> int:
+        return self.group.outputs
+
+    @property
+    def nbytes(self) -> int:
+        return self.group.nbytes
+
+    @property
+    def order(self) -> int:
+        return self.group.order
+
+    @property
+    def seen(self) -> int:
+        return self.group.age
+
+    def room(self) -> int:
+        """Rows until something happens between passes."""
+        return min((1 << self.seen.bit_length()) - self.seen, max(1, 2**18 // self.outputs))
+
+    def run(self, rows: Any, targets: Any, weights: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Predictions (n, 1, outputs) and deviations (n,); learns where there are targets."""
+        out, deviations = np.empty((len(rows), 1, self.outputs)), np.empty(len(rows))
+        tracker_pass(
+            self.group.state, self.forget, self.noise, self.outputs, rows, targets, weights, out,
+            deviations,
+        )  # fmt: skip
+        if len(targets) and self.seen & (self.seen - 1) == 0:
+            self.group.renew(kept=1.0)  # forgetting is all that makes it less certain
+        return out, deviations
+
+    def change_units(self, shift: float, stretch: float) -> None:
+        """Targets are now (y + shift) * stretch of what they were."""
+        self.group.change_units(shift, stretch)
+
+    def add_output(self, place: int) -> None:
+        """Room for one more class, at ``place``."""
+        self.group.add_output(place)
+        self._set_interval()
+
+
+class TrackerState(UnitState):
+    """Units of rows and targets, and the tracker that learns in them."""
+
+    experts: Tracker
+
+    def __init__(self, features: int, numbers: bool, moving: bool, tracker: Tracker) -> None:
+        super().__init__(features, numbers, moving, tracker, 1)
+
+    @staticmethod
+    def nbytes_for(features: int, outputs: int, numbers: bool, most: int) -> int:
+        """The most bytes that a state ever holds, in closed form."""
+        errors = Intervals.nbytes_for(1) if numbers else 0
+        return Group.nbytes_for(features, outputs, most, False, 0) + 56 * features + errors
+
+    def _run(self, rows: Any, targets: Any, weights: Any) -> tuple[Any, Any]:
+        return self.experts.run(rows, targets, weights)
+
+    # ---- files ------------------------------------------------------------------------
+
+    def to_document(self) -> tuple[dict[str, Any], Arrays]:
+        """The state as plain numbers and arrays."""
+        header = {
+            "moving": self.rows.moving,
+            "target": None if self.targets is None else self.targets.to_list(),
+            "outputs": self.experts.outputs,
+            "group": group_header(self.experts.group),
+        }
+        arrays = prefixed("units_", {k: v.copy() for k, v in self.rows.columns._asdict().items()})
+        arrays |= prefixed("group_", group_arrays(self.experts.group))
+        if self.intervals is not None:
+            arrays |= prefixed("intervals_", self.intervals.to_arrays())
+        return header, arrays
+
+    @classmethod
+    def from_document(
+        cls, header: Mapping[str, Any], arrays: Mapping[str, Any], features: int, forget: float,
+        noise: float, learn_scales: bool,
+    ) -> TrackerState:  # fmt: skip
+        """The state behind :meth:`to_document`; ValueError if it cannot be one."""
+        numbers, outputs = header["target"] is not None, header["outputs"]
+        own, note = part_of("group_", dict(arrays)), header["group"]
+        width, most = RowUnits(min(features, 2**24), False).width, note["status"]["most"]
+        if type(header["moving"]) is not bool:
+            raise ValueError("the state's settings are out of range")
+        # Before anything of that size is made.
+        weights = own["weights"]
+        if type(outputs) is not int or weights.ndim != 2 or len(weights) != outputs:
+            raise ValueError("the number of outputs contradicts the state")
+        if own["points"].ndim != 2 or len(own["points"]) != width:
+            raise ValueError("the number of features contradicts the state")
+        if type(most) is not int or not 1 <= most <= 10_000:
+            raise ValueError("the size of the state is out of range")
+        group = read_group(width, outputs, numbers, (most,), (), note, own)
+        result = cls(
+            features, numbers, header["moving"], Tracker(group, forget, noise, learn_scales)
+        )
+        fill(result.rows.columns._asdict(), part_of("units_", dict(arrays)))
+        if numbers:
+            result.targets = TargetUnits.from_list(header["target"])
+            result.intervals = Intervals.from_arrays(part_of("intervals_", dict(arrays)), 1)
+        return result
