@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -18,6 +19,7 @@ from kernelstream.models import _parameters as p
 from kernelstream.models import _validation as check
 from kernelstream.models._auto._committee import Sizes, plan
 from kernelstream.models._auto._state import AutoState
+from kernelstream.models._auto._told import expert_shares, history_of, in_a_sentence, slopes_of
 from kernelstream.models._auto._units import RowUnits
 from kernelstream.models._classifier import StreamClassifier
 from kernelstream.models._files import restore_names
@@ -27,6 +29,8 @@ from kernelstream.parameters import Whole
 from kernelstream.registry import Method, register
 from kernelstream.rows import take_rows
 
+#: Experts that a line names.
+_SHOWN = 5
 #: Weights of samples beyond count as this much.
 LARGEST_WEIGHT = 1e6
 
@@ -84,6 +88,8 @@ class _Auto(StreamEstimator):
         'Whether the stream changes: "auto" finds out, and keeps looking.',
     ] = "auto"
     shuffle: p.Shuffle = True
+
+    _needs_its_points = "it is many experts that share their points, not one function"
 
     n_epochs: ClassVar[int] = 1
     batch_size: ClassVar[int] = 1
@@ -154,6 +160,50 @@ class _Auto(StreamEstimator):
     def nbytes_(self) -> int:
         """Bytes held by the model."""
         return self._fitted().nbytes  # type: ignore[no-any-return]
+
+    # ---- what it did ------------------------------------------------------------------
+
+    @property
+    def experts_(self) -> dict[str, float]:
+        """Experts by name with their shares over the last 512 samples or so, largest first."""
+        return expert_shares(self._fitted().committee)
+
+    @property
+    def history_(self) -> dict[str, NDArray[Any]]:
+        """``rows``, and the shares of each family of experts at them: at most 129 records."""
+        return history_of(self._fitted().committee)
+
+    @property
+    def drifts_(self) -> NDArray[np.int64]:
+        """Samples (counted from 1) at which predictions became worse at once; the last 50."""
+        return self._fitted().committee.history.marks.copy()  # type: ignore[no-any-return]
+
+    @property
+    def column_importances_(self) -> NDArray[np.float64]:
+        """(p,): how strongly predictions react to each column, as parts of 1."""
+        state = self._fitted()
+        return state.rows.spread(slopes_of(state.committee))  # type: ignore[no-any-return]
+
+    def _what_it_did(self, importances: Mapping[str, float]) -> str:
+        return in_a_sentence(self._fitted().committee, importances)
+
+    def _facts(self) -> dict[str, Any]:
+        if not hasattr(self, "_state"):
+            return {}
+        return {"experts": self.experts_, "drifts": self.drifts_.tolist()}
+
+    def _facts_in_words(self) -> dict[str, str]:
+        facts = self._facts()
+        if not facts:
+            return {}
+        shown = [f"{name} {100.0 * share:.0f} %" for name, share in facts["experts"].items()]
+        return {
+            "experts": ", ".join([*shown[:_SHOWN], *(["..."] if len(shown) > _SHOWN else [])]),
+            "drifts": ", ".join(f"{row:,}" for row in facts["drifts"]) or "none",
+        }
+
+    def _forced_facts(self) -> dict[str, int]:
+        return {}
 
     # ---- samples ----------------------------------------------------------------------
 

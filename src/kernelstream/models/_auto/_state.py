@@ -13,6 +13,7 @@ from kernelstream.core.kernel import Rows
 from kernelstream.core.threads import one_thread
 from kernelstream.models._auto._committee import Committee, Sizes
 from kernelstream.models._auto._group import SIZE, Group, live
+from kernelstream.models._auto._history import History
 from kernelstream.models._auto._units import RowUnits, TargetUnits
 from kernelstream.parts import Arrays, part_of, prefixed
 from kernelstream.rows import count_rows, slice_rows
@@ -98,7 +99,7 @@ class AutoState:
         """The state as plain numbers and arrays."""
         committee = self.committee
         groups = [None if group is None else _group_header(group) for group in committee.groups]
-        header = {
+        header: dict[str, Any] = {
             "moving": self.rows.moving,
             "target": None if self.targets is None else self.targets.to_list(),
             "outputs": committee.outputs,
@@ -116,7 +117,8 @@ class AutoState:
             "groups": groups,
             "linear": [_record(linear.status) for linear in committee.linear],
         }
-        arrays = prefixed("units_", self.rows.columns._asdict())
+        header["history"], history = committee.history.to_document()
+        arrays = prefixed("units_", self.rows.columns._asdict()) | prefixed("history_", history)
         for name, array in _plain_arrays(committee).items():
             arrays[name] = array.copy()
         for place, group in enumerate(committee.groups):
@@ -174,6 +176,8 @@ class AutoState:
         _fill(_plain_arrays(committee), arrays)
         committee.seen, committee.raced = header["seen"], header["raced"]
         committee.moved = header["moved"]
+        history = part_of("history_", arrays)
+        committee.history = History.from_document(header["history"], history, committee.seen)
         for name in ("leader", "challenger"):
             if header[name] not in range(-1, len(committee.groups)):
                 raise ValueError(f"the {name} is not a group")
