@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -42,12 +43,16 @@ class Kept:
         if rows and rows % window == 0:
             self._copy()
 
-    def room(self) -> int:
-        """Rows until the next copy."""
-        return self._window - self._rows % self._window
+    def parts(self, X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
+        """The next rows, cut where copies are made; each part is to be followed."""
+        first = 0
+        while first < len(y):
+            end = first + self._window - self._rows % self._window
+            yield X[first:end], y[first:end]
+            first = end
 
     def follow(self, X: Any, y: Any) -> None:
-        """These rows were given; at most ``room()``."""
+        """A part of the rows was predicted and learned from."""
         self._rows += len(y)
         if self._copies:
             self._since.append((X, y))

@@ -297,11 +297,12 @@ class Run(StreamRun):
                 if self.over or not self._next_batch():
                     raise StopIteration
             X, y, first = self._rows
-            part = slice(first, first + min(STEP_ROWS, self._kept.room()))
+            part = slice(first, first + STEP_ROWS)
             with one_thread():  # also for what looks at rows: threads wait on a busy machine
-                self.score._update_prepared(X[part], y[part])
-                self._compare(X[part], y[part])
-                self._kept.follow(X[part], y[part])
+                for rows, targets in self._kept.parts(X[part], y[part]):
+                    self.score._update_prepared(rows, targets)
+                    self._compare(rows, targets)
+                    self._kept.follow(rows, targets)
             self._rows = X, y, part.stop
             if part.stop >= len(y):
                 self._batch_is_done()

@@ -1,4 +1,4 @@
-"""What an automatic model did so far: shares of its experts over time, and when it was surprised."""
+"""What an automatic model did so far: shares of its experts, and when it was surprised."""
 
 from __future__ import annotations
 
