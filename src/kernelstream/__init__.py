@@ -13,10 +13,10 @@ from kernelstream.streams import make_multidist, make_regression_outliers
 
 if TYPE_CHECKING:
     from kernelstream.models import (
-        AVMClassifier,
-        AVMRegressor,
         AutoClassifier,
         AutoRegressor,
+        AVMClassifier,
+        AVMRegressor,
         COLKClassifier,
         COLKRegressor,
         CompositionalLearner,
