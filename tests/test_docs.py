@@ -11,7 +11,7 @@ import kernelstream
 
 ROOT = Path(__file__).parents[1]
 # docs/reproduction.md is left to the build: its code is scikit-learn's more than ours.
-PAGES = ["README.md", "docs/start.md", "docs/features.md", "docs/avm.md", *sorted(
+PAGES = ["README.md", "docs/start.md", "docs/auto.md", "docs/features.md", "docs/avm.md", *sorted(
          f"docs/howto/{p.name}" for p in (ROOT / "docs" / "howto").glob("*.md")
          if p.name != "index.md")]  # fmt: skip
 

@@ -9,11 +9,17 @@ import pytest
 from kernelstream import COLKRegressor, POLKClassifier, Run, load, registry
 from kernelstream.cli.methods import make_estimator
 from kernelstream.runs import FeatureRun, RunError, _methods
-from kernelstream.streams import StreamError, make_multidist, make_turning_ellipsoid
+from kernelstream.streams import (
+    StreamError,
+    make_multidist,
+    make_turning_ellipsoid,
+    open_stream,
+)
 from tests.cli.tools import Tool, write_rows
 
 METHODS = registry.models()
 CLASSES_ONLY = [name for name, method in METHODS.items() if method.regressor is None]
+ABLE = ", ".join(name for name in METHODS if name not in CLASSES_ONLY)
 TARGETS = {False: "label", True: "height"}
 PARAMETERS = {"eta0": 0.5, "compression_error": 0.1, "max_points": 40}
 OPTIONS = ("--eta0", "0.5", "--compression-error", "0.1", "--max-points", "40")
@@ -27,7 +33,7 @@ def tool(monkeypatch, capsys, tmp_path):
 
 
 def begun(path, numbers=False, **settings):
-    settings = {"parameters": PARAMETERS, "batch_rows": 500, **settings}
+    settings = {"model": "polk", "parameters": PARAMETERS, "batch_rows": 500, **settings}
     return Run(path, TARGETS[numbers], **settings)
 
 
@@ -78,14 +84,14 @@ def test_a_method_without_a_regressor_refuses_a_target_of_numbers(tool, tmp_path
     with pytest.raises(RunError) as refused:
         Run(path, "height", method, **given)
     assert str(refused.value) == (
-        f"model={method!r} does not learn regression; take another model (polk, avm, colk), or "
+        f"model={method!r} does not learn regression; take another model ({ABLE}), or "
         "task='classification' if the target's values are classes"
     )
     words = [word for name, value in given.items() for word in (f"--{name}", value)]
     told = tool("learn", path, "--target", "height", "--model", method, *words, code=2).err
     assert told == (
-        f"kernelstream: --model {method} does not learn regression; take another --model (polk, "
-        "avm, colk), or --task classification if the target's values are classes\n"
+        f"kernelstream: --model {method} does not learn regression; take another --model "
+        f"({ABLE}), or --task classification if the target's values are classes\n"
     )
 
 
@@ -183,8 +189,8 @@ SPELLINGS = [
 def test_the_command_line_and_python_share_checkpoints(tool, tmp_path, typed, parameters, first):
     path = write_rows(tmp_path / "rows.csv", 1500)
     whole = path.read_bytes()
-    words = ("learn", path, "--target", "label", *typed, "--batch-rows", 500)
-    settings = {"parameters": parameters, "batch_rows": 500}
+    words = ("learn", path, "--target", "label", "--model", "polk", *typed, "--batch-rows", 500)
+    settings = {"model": "polk", "parameters": parameters, "batch_rows": 500}
     expected = Run(path, "label", **settings).run().model.fingerprint()
     path.write_bytes(b"".join(whole.splitlines(keepends=True)[:801]))
     place = {"checkpoint": "place", "resume": True}
@@ -280,6 +286,46 @@ def test_mistakes(tmp_path, settings, problem):
     table.assign(empty=np.nan).to_csv(tmp_path / "rows.csv", index=False)
     with pytest.raises((ValueError, TypeError), match=problem):
         Run(tmp_path / "rows.csv", **{"target": "label", **settings}).run()
+
+
+@numbers_or_not
+@pytest.mark.parametrize("method", ["auto", "polk"])
+def test_the_saved_model_is_measured_on_rows_it_has_not_seen(tmp_path, numbers, method):
+    path = write_rows(tmp_path / "rows.csv", 1700, numbers=numbers)
+    settings = {"window": 300, "warm_up": 100, "batch_rows": 450}
+    run = Run(path, TARGETS[numbers], method, **settings)
+    assert run.frozen is None
+    result = run.run()
+    assert result.frozen["rows"] == 1700 - 1200  # a window at least, two at most
+    table = pd.read_csv(path)
+    table[:1200].to_csv(tmp_path / "first.csv", index=False)
+    saved = Run(tmp_path / "first.csv", TARGETS[numbers], method, **settings).run().model
+    rest = next(open_stream(path, target=TARGETS[numbers], batch_rows=2000))
+    true, predicted = saved.targets_of(rest)[0][1200:], saved.predict(rest)[1200:]
+    if numbers:
+        assert result.frozen["mae"] == pytest.approx(np.abs(predicted - true).mean())
+    else:
+        assert result.frozen["accuracy"] == pytest.approx((predicted == true).mean())
+
+
+@pytest.mark.parametrize(("steps", "known"), [(1, True), (3, False)])
+def test_the_saved_model_after_going_on(tmp_path, steps, known):
+    """What a resumed run has not seen it does not measure; what it measures is the same."""
+    path = write_rows(tmp_path / "rows.csv", 1700)
+    settings = {"window": 300, "batch_rows": 450}
+    expected = begun(path, **settings).run().frozen
+    place = {"checkpoint": tmp_path / "place", "checkpoint_seconds": 0.0, **settings}
+    killed = begun(path, **place)
+    for _ in range(steps):
+        next(killed)
+    result = begun(path, **place, resume=True).run()
+    assert result.frozen == (expected if known else None)
+
+
+def test_a_short_stream_measures_no_saved_model(tmp_path):
+    path = write_rows(tmp_path / "rows.csv", 500)
+    assert begun(path, window=500).run().frozen is None
+    assert begun(path, window=400).run().frozen["rows"] == 100
 
 
 def test_features_in_python(tool, tmp_path):

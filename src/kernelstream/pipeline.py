@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, Self
 
@@ -59,6 +60,21 @@ def guess_task(column: Column) -> str:
         raise ValueError("the target has no value in the first rows: say which task it is")
     whole = np.isfinite(values).all() and bool((values == np.rint(values)).all())
     return "classification" if whole and len(values) <= MOST_WHOLE_CLASSES else "regression"
+
+
+def _raw_column(feature: str, inputs: Mapping[str, str]) -> str:
+    """The raw column that a feature is made of; texts that share features are named together.
+
+    >>> _raw_column("day cos week", {"day": "date"}), _raw_column("text[7]", {"a": "text"})
+    ('day', 'a')
+    """
+    if feature in inputs:
+        return feature
+    texts = [name for name, kind in inputs.items() if kind == "text"]
+    if re.fullmatch(r"text\[\d+\]", feature) and texts:
+        return " or ".join(texts)
+    own = [name for name in inputs if feature.startswith(f"{name} ")]
+    return max(own, key=len) if own else feature
 
 
 class StreamModel(Saved):
@@ -322,6 +338,28 @@ class StreamModel(Saved):
     def classes_(self) -> NDArray[Any]:
         """The labels met so far, sorted."""
         return self.model.classes_  # type: ignore[no-any-return]
+
+    @property
+    def column_importances_(self) -> dict[str, float]:
+        """How strongly predictions react to each raw column, as parts of 1, largest first.
+
+        Empty where the estimator does not know.
+        """
+        if not hasattr(self.model, "column_importances_"):
+            return {}
+        preparation = self.preparation
+        found: dict[str, float] = {}
+        names = preparation.feature_names_out
+        for name, share in zip(names, self.model.column_importances_.tolist(), strict=True):
+            column = _raw_column(name, preparation.inputs)
+            found[column] = found.get(column, 0.0) + share
+        return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+    def what_it_did(self) -> str:
+        """A sentence about how it predicts and what changed; nothing where it has none."""
+        if not hasattr(self.model, "_state"):
+            return ""
+        return str(self.model._what_it_did(self.column_importances_))
 
     def _check_taught(self) -> None:
         check_is_fitted(

@@ -27,5 +27,5 @@ def rows(tmp_path: Path) -> Path:
 @pytest.fixture
 def model(tool: Tool, rows: Path) -> Path:
     """A model that learned those rows."""
-    tool("learn", rows, "--target", "label", "--out", "model.ks")
+    tool("learn", rows, "--target", "label", "--model", "polk", "--out", "model.ks")
     return rows.with_name("model.ks")

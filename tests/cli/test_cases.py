@@ -18,7 +18,7 @@ from kernelstream.evaluation import quality
 from kernelstream.models._words import cap_note
 from tests.cli.tools import write_rows
 
-LEARN = ("learn", "rows.csv", "--target", "label")
+LEARN = ("learn", "rows.csv", "--target", "label", "--model", "polk")
 
 
 def _text(name: str, text: str) -> Any:
@@ -73,7 +73,7 @@ def _read_only(folder):
     (folder / "closed").mkdir(mode=0o500)
 
 
-BAD = ("learn", "bad.csv", "--target", "label")
+BAD = ("learn", "bad.csv", "--target", "label", "--model", "polk")
 
 #: What is wrong, what it takes, the command, and words of the line that it says.
 MISTAKES = {
@@ -115,7 +115,7 @@ MISTAKES = {
     "no target": (None, ("learn", "rows.csv"), "Name the column to predict: --target. Its col"),
     "metric of the other task": (None, (*LEARN, "--metrics", "rmse"), "rmse"),
     "metric without probabilities": (None, (*LEARN, "--metrics", "log_loss"), "loss='log_loss'"),
-    "unknown method": (None, (*LEARN, "--model", "trees"), "use one of: polk"),
+    "unknown method": (None, (*LEARN, "--model", "trees"), "use one of: auto, avm"),
     "misspelt method": (
         None, (*LEARN, "--model", "plok"), "--model plok is not accepted; did you mean polk?"),
     "gamma of one batch": (None, (*LEARN, "--gamma", "scale"), "give a number, or leave it out"),
@@ -319,7 +319,8 @@ def turning(tmp_path_factory):
     return path
 
 
-QUICK = ("--eta0", 1, "--compression-error", 1, "--max-points", 20, "--target", "label")
+QUICK = ("--target", "label", "--model", "polk", "--eta0", 1, "--compression-error", 1,
+         "--max-points", 20)  # fmt: skip
 
 
 def test_a_column_that_turns_to_text(tool, turning, tmp_path):
@@ -361,7 +362,8 @@ def test_rows_without_a_target(tool, rows, tmp_path):
 
 def test_numbers_to_predict(tool, tmp_path):
     write_rows(tmp_path / "numbers.csv", 3000, numbers=True)
-    words = ("learn", "numbers.csv", "--target", "height", "--eta0", 1, "--compression-error", 0.1)
+    words = ("learn", "numbers.csv", "--target", "height", "--model", "polk", "--eta0", 1)
+    words = (*words, "--compression-error", 0.1)
     shown = json.loads(tool(*words, "--out", "m.ks", "--json").out)
     assert shown["task"] == "regression"
     assert shown["mae"] < 0.6 * shown["majority"]
@@ -419,7 +421,7 @@ def test_libsvm_from_a_pipe(tool, tmp_path, monkeypatch):
 def test_points_are_described_as_the_file_has_them(tool, tmp_path, rows):
     """LIBSVM text counts features from 1, and they are not standardised."""
     (tmp_path / "rows.svm").write_bytes(b"1 1:0.5 3:2\n0 2:1\n" * 50)
-    tool("learn", "rows.svm", "--out", "m.ks", "--report", "r.html")
+    tool("learn", "rows.svm", "--model", "polk", "--out", "m.ks", "--report", "r.html")
     told = json.loads(tool("inspect", "m.ks", "--json").out)["influential"]
     inputs = [point["inputs"] for point in told]
     assert {"feature 1": 0.5, "feature 3": 2.0} in inputs
@@ -450,7 +452,9 @@ def test_libsvm_from_a_pipe_that_does_not_say_so(tool, tmp_path, monkeypatch, wo
 def test_json_has_no_nan(tool, tmp_path):
     (tmp_path / "one.csv").write_text("x,target\n1,1\n1,1\n")
     for words in (
-        ("learn", "one.csv", "--metrics", "kappa,auc", "--out", "m.ks", "--json"),
+        ("learn", "one.csv", "--metrics", "kappa,auc", "--out", "auto.ks", "--json"),
+        ("inspect", "auto.ks", "--json"),
+        ("learn", "one.csv", "--model", "polk", "--out", "m.ks", "--json"),
         ("evaluate", "m.ks", "one.csv", "--metrics", "kappa,accuracy", "--json"),
         ("inspect", "m.ks", "--json"),
         ("compress", "m.ks", "--max-points", 1, "--out", "s.ks", "--json"),
@@ -565,7 +569,7 @@ def test_notes_of_a_column_that_runs_away_and_of_a_poor_model(tool, tmp_path):
     file = tmp_path / "counted.csv"
     lines = [f"{i},{x[i]:.6f},{label[i]}\n" for i in range(4000)]
     file.write_text("count,x,label\n" + "".join(lines))
-    words = ("learn", file, "--target", "label", "--warm-up", "200", "--json")
+    words = ("learn", file, "--target", "label", "--model", "polk", "--warm-up", "200", "--json")
     notes = json.loads(tool(*words).out)["notes"]
     assert any("column 'count' has left the range" in note for note in notes)
     assert any("no change would have done better" in note for note in notes)
@@ -582,7 +586,7 @@ def test_a_column_that_runs_away_is_noted_for_a_model_better_than_none(tool, tmp
     file = tmp_path / "counted.csv"
     lines = [f"{i},{season[i]:.4f},{x[i]:.6f},{int(x[i] > 0)}\n" for i in n]
     file.write_text("id,season,x,label\n" + "".join(lines))
-    words = ("learn", file, "--target", "label", "--json")
+    words = ("learn", file, "--target", "label", "--model", "polk", "--json")
     # A last batch of a single row is no reason to look no further.
     for more, told in (((), ["id"]), (("--batch-rows", "5999"), ["id"]), (("--drop", "id"), [])):
         notes = json.loads(tool(*words, *more).out)["notes"]
@@ -614,7 +618,7 @@ def test_evaluate_says_when_the_model_is_no_better(tool, tmp_path):
     random = np.random.default_rng(0)
     rows = [f"{x:.4f},{int(x > 0)}" for x in random.normal(size=400)]
     (tmp_path / "learned.csv").write_text("\n".join(["x,target", *rows]))
-    tool("learn", "learned.csv", "--out", "m.ks")
+    tool("learn", "learned.csv", "--model", "polk", "--out", "m.ks")
 
     def measured(*rows):
         (tmp_path / "rows.csv").write_text("\n".join(["x,target", *rows]))
@@ -636,11 +640,15 @@ def test_evaluate_says_when_the_model_is_no_better(tool, tmp_path):
 
 def test_learn_says_nothing_of_a_model_that_waits_for_its_units(tool, tmp_path):
     rows = write_rows(tmp_path / "rows.csv", 300, numbers=True)
-    notes = json.loads(tool("learn", rows, "--target", "height", "--json").out)["notes"]
+    words = ("learn", rows, "--target", "height", "--json")
+    notes = json.loads(tool(*words, "--model", "polk").out)["notes"]
     assert not any("would have done" in note for note in notes)
+    assert any("the first 300 rows only set the units" in note for note in notes)
+    notes = json.loads(tool(*words).out)["notes"]  # predicts from the second row on
+    assert not any("set the units" in note for note in notes)
 
 
-@pytest.mark.parametrize("method", ["polk", "avm", "colk"])
+@pytest.mark.parametrize("method", ["auto", "polk", "avm", "colk"])
 @pytest.mark.parametrize("numbers", [False, True])
 def test_a_model_has_one_size(tool, tmp_path, method, numbers):
     """Also once it is loaded, when it has less spare room."""

@@ -52,12 +52,15 @@ def test_what_commands_share_has_the_same_words():
 def test_the_examples_run_in_order(tool, tmp_path, monkeypatch):
     smaller = tuple((name, rows // 20, options) for name, rows, options in demo._STREAMS)
     monkeypatch.setattr(demo, "_STREAMS", smaller)
-    for line in EXAMPLES.values():
+    examples = dict(EXAMPLES)
+    polk = "kernelstream learn market.csv --target direction --model polk --out polk.ks"
+    for line in [*map(examples.pop, list(examples)[:4]), polk, *examples.values()]:
         assert not tool(*shlex.split(line)[1:]).err
     files = {path.name for path in tmp_path.iterdir()}
     assert files == {
         "market.csv", "market.parquet", "model.ks", "report.html", "predictions.csv", "small.ks",
-        "merged.ks", "demo-output", "delta.png", "features.parquet", "features.html",
+        "merged.ks", "demo-output", "delta.png", "features.parquet", "features.html", "polk.ks",
+        "model.html",
     }  # fmt: skip
     assert len(list((tmp_path / "demo-output").iterdir())) == 6
 

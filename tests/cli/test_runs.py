@@ -20,9 +20,11 @@ from kernelstream.streams import open_stream
 from tests.cli.tools import start, wait_until, write_rows
 
 SETTINGS = {
-    False: ("--target", "label", "--eta0", 1, "--compression-error", 0.5, "--max-points", 60),
-    True: ("--target", "height", "--eta0", 0.5, "--compression-error", 0.1, "--max-points", 60),
-}
+    False: ("--target", "label", "--model", "polk", "--eta0", 1, "--compression-error", 0.5,
+            "--max-points", 60),
+    True: ("--target", "height", "--model", "polk", "--eta0", 0.5, "--compression-error", 0.1,
+           "--max-points", 60),
+}  # fmt: skip
 #: Checkpoints are written all the time.
 OFTEN = ("--batch-rows", 200, "--checkpoint-seconds", 0, "--checkpoint", "place")
 PUT_ASIDE = ("--on-bad", "quarantine", "--quarantine", "aside.csv")
@@ -161,7 +163,7 @@ def test_without_a_checkpoint(run, tmp_path):
 
 
 def test_going_on_with_other_settings_is_refused(tool, rows, tmp_path):
-    words = ("learn", rows, "--target", "label", "--checkpoint", "place")
+    words = ("learn", rows, "--target", "label", "--model", "polk", "--checkpoint", "place")
     tool(*words, "--eta0", 1)
     before = (tmp_path / "place" / "checkpoint.ks").read_bytes()
     refused = tool(*words, "--eta0", 2, "--window", 5, "--resume", code=2).err

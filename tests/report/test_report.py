@@ -13,6 +13,8 @@ pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 
 from kernelstream import (
+    AutoClassifier,
+    AutoRegressor,
     AVMClassifier,
     POLKClassifier,
     POLKRegressor,
@@ -25,6 +27,7 @@ from kernelstream.report import write_report
 from kernelstream.report.charts import MINUS, MISSING, compact
 
 SECTIONS = ["run", "headline", "time", "cost", "budget", "points", "picture"]
+AUTOMATIC = ["run", "headline", "time", "told", "cost", "picture"]
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 NASTY = "<script>alert('x')</script>&\"$\\foo{$"
 
@@ -97,7 +100,8 @@ def written(tmp_path, model, trace=None, **more):
     more = {"title": "A run", "facts": {"data": "some"}, **more}
     write_report(path, trace=record() if trace is None else trace, model=model, **more)
     page = Page(path.read_text(encoding="utf-8"))
-    assert [part for part in page.ids if part in SECTIONS] == SECTIONS
+    expected = AUTOMATIC if hasattr(model, "experts_") else SECTIONS
+    assert [part for part in page.ids if part in {*SECTIONS, *AUTOMATIC}] == expected
     assert len(set(page.ids)) == len(page.ids)
     assert "script" not in page.tags
     assert not re.search(r"https?://|@import|url\((?!#)", page.source)
@@ -433,3 +437,34 @@ def test_a_missing_package_is_named(tmp_path, plane, monkeypatch, package):
     monkeypatch.setattr(builtins, "__import__", without_it)
     with pytest.raises(ImportError, match=rf"needs {package}.*pip install 'kernelstream\[cli\]'"):
         written(tmp_path, plane[0])
+
+
+@pytest.mark.parametrize("features", [1, 2, 4])
+@pytest.mark.parametrize("numbers", [False, True])
+def test_a_model_of_many_experts(tmp_path, features, numbers):
+    X = np.random.default_rng(0).normal(size=(600, features))
+    y = np.sin(2.0 * X[:, 0])
+    model = AutoRegressor(random_state=0) if numbers else AutoClassifier(random_state=0)
+    model.partial_fit(X, y if numbers else y > 0.0)
+    metric = "rmse" if numbers else "accuracy"
+    page = written(
+        tmp_path, model, record(metric), sample=(X, y if numbers else y > 0.0),
+        what_it_did="Mostly <experts>.", frozen={"rows": 1234, metric: 0.5},
+    )  # fmt: skip
+    for words in ("What the model did", "Mostly <experts>.", "Shares of the experts", "x0",
+                  "Which columns matter", "Saved model", "not learned from them"):  # fmt: skip
+        assert words in page.text
+    assert "stored point" not in page.text
+    areas = re.findall(r'class="area" fill="(#\w+)" d="M([^"]*)Z"', page.source)
+    assert len(areas) == min(8, len(model.history_) - 1)
+    corners = [tuple(map(float, spot.split(","))) for _, path in areas for spot in path.split("L")]
+    assert all(-0.1 <= value <= 1000.1 for spot in corners for value in spot)
+    assert "picture-chart-title" in page.ids
+
+
+def test_a_model_of_many_experts_without_samples(tmp_path):
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    model = AutoClassifier(random_state=0).partial_fit(X, X[:, 0] > 0.0)
+    page = written(tmp_path, model)
+    assert "There are no samples to draw." in page.text
+    assert "Saved model" not in page.text

@@ -63,24 +63,21 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _STREAM = "kernelstream datasets generate market --rows 20000 --out market.csv"
-_LEARN = (
-    "kernelstream learn market.csv --target direction --eta0 1 --compression-error 0.2 --alpha 1e-3"
-)
 
-#: Shown by --help and run, in this order, by a test.
+#: Shown by --help and run, in this order, by a test; polk.ks is a model of ``learn --model polk``.
 EXAMPLES = {
     "datasets list": "kernelstream datasets list",
     "datasets generate": _STREAM,
     "datasets convert": "kernelstream datasets convert market.csv --out market.parquet",
-    "learn": f"{_LEARN} --out model.ks --report report.html",
+    "learn": "kernelstream learn market.csv --target direction --out model.ks --report report.html",
     "diameter": "kernelstream diameter market.csv --target direction --rows 5000 --out delta.png",
     "features": "kernelstream features market.csv --target direction --out features.parquet "
     "--report features.html",
     "predict": "kernelstream predict model.ks market.csv --keep time --out predictions.csv",
     "evaluate": "kernelstream evaluate model.ks market.parquet --metrics accuracy,kappa",
-    "inspect": "kernelstream inspect model.ks --points 5",
-    "compress": "kernelstream compress model.ks --max-points 20 --out small.ks",
-    "merge": "kernelstream merge model.ks small.ks --max-points 50 --out merged.ks",
+    "inspect": "kernelstream inspect model.ks --report model.html",
+    "compress": "kernelstream compress polk.ks --max-points 20 --out small.ks",
+    "merge": "kernelstream merge polk.ks small.ks --max-points 50 --out merged.ks",
     "demo": "kernelstream demo --out demo-output",
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -157,6 +158,16 @@ def show_files(table: Table, files: dict[str, Path | None]) -> None:
     for name, path in files.items():
         if path is not None:
             table.add_row(name, escape(str(path)))
+
+
+def in_percent(parts: Mapping[str, float], most: int = 8) -> str:
+    """The largest parts of a whole.
+
+    >>> in_percent({"price": 0.75, "demand": 0.25})
+    'price 75 %, demand 25 %'
+    """
+    shown = [f"{name} {100.0 * part:.0f} %" for name, part in list(parts.items())[:most]]
+    return ", ".join([*shown, *(["..."] if len(parts) > most else [])])
 
 
 def rounded(number: float) -> str:

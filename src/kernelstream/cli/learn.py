@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Optional
 
+from rich.markup import escape
+
 from kernelstream.cli import options
 from kernelstream.cli.display import Display, grid, show_files, show_inputs, show_notes, size
 from kernelstream.cli.errors import UserError, check_outputs, checked
@@ -79,12 +81,16 @@ def learn(
 def _summary(run: Run, can_go_on: bool) -> dict[str, Any]:
     model, trace = run.model.model, run.score.trace
     again = f"{command_typed('--resume')} --resume"
+    fitted = hasattr(model, "_state")
     return {
         **(trace.summary() if len(trace) else {}),
         "samples": run.samples,
         "task": run.model.task,
         "points": getattr(run.model.estimator, "model_order_", 0),
-        "bytes": stored_bytes(model) if hasattr(model, "_state") else 0,
+        "bytes": stored_bytes(model) if fitted else 0,
+        "frozen": run.frozen,
+        "what_it_did": run.model.what_it_did() or None,
+        "importances": run.model.column_importances_ if fitted else {},
         **model._facts(),
         "unlabelled": run.model.unlabelled_,
         "bad_rows": run.source.bad.count,
@@ -108,14 +114,21 @@ def _print_summary(
             table.add_row(name, f"{quality.number(summary[name])}   {recently}")
         rules = quality.in_words(trace.metrics[0], summary, run.model.task)
         table.add_row("baselines", rules)
+        if run.frozen is not None:
+            values = [f"{name} {quality.number(run.frozen[name])}" for name in trace.metrics]
+            rows = f"on the last {run.frozen['rows']:,} rows, not learned from them"
+            table.add_row("saved model", f"{', '.join(values)}   [dim]{rows}[/]")
         each = summary["microseconds_per_sample"]
         rate = f"{1e6 / max(each, 1e-9):,.0f} per second, reading not included"
         table.add_row("speed", f"{each:.2f} us per sample   [dim]{rate}[/]")
     table.add_row("points", f"{summary['points']:,}   [dim]{size(summary['bytes'])}[/]")
-    words = run.model.model._facts_in_words()
-    for name in run.model.model._facts():
-        if name in words:
-            table.add_row(name, words[name])
+    if summary["what_it_did"]:
+        table.add_row("in words", escape(summary["what_it_did"]))
+    else:
+        words = run.model.model._facts_in_words()
+        for name in run.model.model._facts():
+            if name in words:
+                table.add_row(name, words[name])
     show_notes(table, summary["notes"])
     show_files(table, {"model": out, "report": report})
     console.print(table, soft_wrap=True)

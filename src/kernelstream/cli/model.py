@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from kernelstream import models
-from kernelstream.cli.display import grid, rounded, size
+from kernelstream.cli.display import grid, in_percent, rounded, size
 from kernelstream.cli.errors import UserError, check_outputs
 from kernelstream.cli.methods import NOT_OPTIONS, option
 from kernelstream.cli.options import AsJson
@@ -37,24 +37,27 @@ def inspect(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """What a model file holds: kernel, points, weights, error spent, and which inputs matter."""
+    """What a model file holds: what it is, its points or experts, and which inputs matter."""
     check_outputs({"--report": report}, model)
     learned = load_taught(model)
     estimator = learned.model
     names = learned.preparation.feature_names_out
+    expands = hasattr(estimator, "dual_coef_")  # one function on stored points
     facts: dict[str, Any] = {
         "file": str(model),
         "target": learned.target,
         "task": learned.task,
         "method": type(estimator).__name__,
-        "kernel": repr(estimator.kernel_),
+        "kernel": repr(estimator.kernel_) if expands else None,
         "classes": learned.classes_.tolist() if learned.task == "classification" else None,
         "inputs": [f"{name} ({kind})" for name, kind in learned.preparation.inputs.items()],
         "features": len(names),
         "samples": estimator.n_seen_,
         "points": estimator.model_order_,
         "bytes": stored_bytes(estimator),
-        "error_spent": estimator.error_spent_,
+        "error_spent": estimator.error_spent_ if expands else None,
+        "what_it_did": learned.what_it_did() or None,
+        "importances": learned.column_importances_ or None,
         **estimator._facts(),
         **estimator._forced_facts(),
         "parameters": {
@@ -65,7 +68,7 @@ def inspect(
     table = [
         {"weight": point.size, "votes_for": point.vote, "inputs": dict(point.entries)}
         for point in influential_points(estimator, names, points)
-    ]
+    ] if expands else []  # fmt: skip
     if report is not None:
         _write_page(report, learned, _in_words(facts, estimator))
     if as_json:
@@ -76,6 +79,8 @@ def inspect(
     for name, text in _in_words(facts, estimator).items():
         overview.add_row(name, escape(text))
     console.print(overview)
+    if not expands:
+        return
     largest = "largest inputs" + " (standardised)" * learned.preparation.standardises
     listing = Table("weight", "votes for", largest, title_justify="left",
                     title=f"The {len(table)} most influential points")  # fmt: skip
@@ -89,9 +94,11 @@ def _in_words(facts: dict[str, Any], estimator: Any) -> dict[str, str]:
     """The facts for people: what is not known is left out."""
     words = {
         "bytes": size(float(facts["bytes"])),
-        "error_spent": rounded(facts["error_spent"]),
+        "importances": in_percent(facts["importances"] or {}),
         **estimator._facts_in_words(),
     }
+    if facts["error_spent"] is not None:
+        words["error_spent"] = rounded(facts["error_spent"])
     for name, value in facts.items():
         if isinstance(value, dict):
             value = [f"{k}={v}" for k, v in value.items()]
@@ -113,12 +120,16 @@ def _load_free_points(path: Path) -> StreamModel:
     """A model whose points can be replaced by others."""
     learned = load_taught(path)
     if why := needs_its_points(learned.model):
-        raise UserError(
-            f"{path} ({type(learned.model).__name__}) cannot be compressed or merged: {why}",
-            f"learn with {learned.model._smaller(option)}; in Python the function alone can be, "
-            "with f = load(FILE).model.expansion_: f.compress(max_points=N), "
-            "KernelExpansion.merge([f, ...])",
-        )
+        cure = f"learn with {learned.model._smaller(option)}"
+        if hasattr(learned.model, "expansion_"):
+            cure += (
+                "; in Python the function alone can be, with f = load(FILE).model.expansion_: "
+                "f.compress(max_points=N), KernelExpansion.merge([f, ...])"
+            )
+        else:
+            cure += ", or with --model polk, whose models can be"
+        name = type(learned.model).__name__
+        raise UserError(f"{path} ({name}) cannot be compressed or merged: {why}", cure)
     return learned
 
 
@@ -183,5 +194,6 @@ def _write_page(path: Path, learned: StreamModel, facts: dict[str, str]) -> None
     names, title = learned.preparation.feature_names_out, f"A model of {learned.target}"
     write_report(
         path, title=title, facts=facts, trace=trace, model=learned.model, feature_names=names,
-        target=learned.target,
+        target=learned.target, importances=learned.column_importances_,
+        what_it_did=learned.what_it_did(),
     )  # fmt: skip

@@ -197,6 +197,12 @@ class Prequential:
         self.trace = Trace(self._names, self._every)
 
     @property
+    def taken(self) -> int:
+        """Samples given so far, with those held back."""
+        held = 0 if self._waiting is None or self._lag else len(self._waiting)
+        return self.samples + held
+
+    @property
     def model(self) -> Any:
         """The model, as it is now."""
         return self._learner.model

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 #: The end of every note about a cap.
@@ -30,6 +30,10 @@ class InWords:
     def _facts_in_words(self) -> dict[str, str]:
         """The same for people, and more; what is not known yet is left out."""
         return {}
+
+    def _what_it_did(self, importances: Mapping[str, float]) -> str:
+        """A sentence for people, given what raw columns matter; nothing where there is none."""
+        return ""
 
     def _forced_facts(self) -> dict[str, int]:
         """What a cap on points or bytes forced."""

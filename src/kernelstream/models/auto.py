@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kernelstream.models import _parameters as p
 from kernelstream.models._auto._committee import Sizes, plan
 from kernelstream.models._auto._state import AutoState
+from kernelstream.models._auto._told import expert_shares, history_of, in_a_sentence, slopes_of
 from kernelstream.models._auto._units import RowUnits
 from kernelstream.models._experts import ExpertClassifier, ExpertEstimator, ExpertRegressor
 from kernelstream.parameters import Whole
 from kernelstream.registry import Method, register
+
+#: Experts that a line names.
+_SHOWN = 5
 
 
 class _Auto(ExpertEstimator):
@@ -71,6 +79,7 @@ class _Auto(ExpertEstimator):
     ] = "auto"
     shuffle: p.Shuffle = True
 
+    _needs_its_points = "it is many experts that share their points, not one function"
     _lasting = ("standardize", "labels_delayed", "forget")
     _state: AutoState
 
@@ -99,6 +108,50 @@ class _Auto(ExpertEstimator):
 
     def _read_state(self, header: Any, arrays: Any) -> AutoState:
         return AutoState.from_document(header, arrays, self.n_features_in_)
+
+    # ---- what it did ------------------------------------------------------------------
+
+    @property
+    def experts_(self) -> dict[str, float]:
+        """Experts by name with their shares over the last 512 samples or so, largest first."""
+        return expert_shares(self._fitted().committee)
+
+    @property
+    def history_(self) -> dict[str, NDArray[Any]]:
+        """``rows``, and the shares of each family of experts at them: at most 129 records."""
+        return history_of(self._fitted().committee)
+
+    @property
+    def drifts_(self) -> NDArray[np.int64]:
+        """Samples (counted from 1) at which predictions became worse at once; the last 50."""
+        return self._fitted().committee.history.marks.copy()  # type: ignore[no-any-return]
+
+    @property
+    def column_importances_(self) -> NDArray[np.float64]:
+        """(p,): how strongly predictions react to each column, as parts of 1."""
+        state = self._fitted()
+        return state.rows.spread(slopes_of(state.committee))  # type: ignore[no-any-return]
+
+    def _what_it_did(self, importances: Mapping[str, float]) -> str:
+        return in_a_sentence(self._fitted().committee, importances)
+
+    def _facts(self) -> dict[str, Any]:
+        if not hasattr(self, "_state"):
+            return {}
+        return {"experts": self.experts_, "drifts": self.drifts_.tolist()}
+
+    def _facts_in_words(self) -> dict[str, str]:
+        facts = self._facts()
+        if not facts:
+            return {}
+        shown = [f"{name} {100.0 * share:.0f} %" for name, share in facts["experts"].items()]
+        return {
+            "experts": ", ".join([*shown[:_SHOWN], *(["..."] if len(shown) > _SHOWN else [])]),
+            "drifts": ", ".join(f"{row:,}" for row in facts["drifts"]) or "none",
+        }
+
+    def _forced_facts(self) -> dict[str, int]:
+        return {}
 
 
 class AutoClassifier(_Auto, ExpertClassifier):

@@ -21,7 +21,8 @@ COUNTED = ("seen", "taken", "removed", "forced", "dependent", "error_spent")
 
 def needs_its_points(model: Any) -> str:
     """Why a model's points cannot be replaced by others; nothing where they can."""
-    without = "" if model._factored else "it keeps no factor of its kernel matrix"
+    factored = getattr(model, "_factored", False)
+    without = "" if factored else "it keeps no factor of its kernel matrix"
     return str(model._needs_its_points or without)
 
 
@@ -66,7 +67,10 @@ def merge(
     first = models[0]
     for model in models:
         if not isinstance(model, KernelEstimator):
-            raise TypeError(f"merge takes models of this package, got {type(model).__name__}")
+            raise TypeError(
+                f"merge takes models that are one kernel expansion, such as POLKClassifier's, got "
+                f"a {type(model).__name__}: learn with POLK or COLK what is to be merged"
+            )
         model._fitted()
         if why := needs_its_points(model):
             raise ValueError(

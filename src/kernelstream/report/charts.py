@@ -7,7 +7,7 @@ that a chart fills whatever width it is given while its text keeps its size.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,23 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Area:
+    """A filled area: its SVG path in thousandths of the frame."""
+
+    color: str
+    path: str
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A part of a whole beside its name: its length in percent of the longest, and in words."""
+
+    label: str
+    length: float
+    text: str
+
+
+@dataclass(frozen=True)
 class Dot:
     """A dot of a scatter plot, its place in percent."""
 
@@ -69,6 +86,7 @@ class Chart:
     x_ticks: Sequence[Tick] = ()
     y_ticks: Sequence[Tick] = ()
     lines: Sequence[Line] = ()
+    areas: Sequence[Area] = ()
     dots: Sequence[Dot] = ()
     keys: Sequence[Key] = ()
     marks: Sequence[Tick] = ()  # lines across the frame, at places of the x axis
@@ -80,7 +98,7 @@ class Chart:
 
     @property
     def empty(self) -> bool:
-        return not (self.lines or self.dots or self.inside)
+        return not (self.lines or self.areas or self.dots or self.inside)
 
 
 @dataclass(frozen=True)
@@ -148,6 +166,71 @@ def line_chart(
         ],
         note=f"{note} A few values lie beyond the frame.".strip() if cut else note,
     )
+
+
+def stacked_chart(
+    title: str,
+    x: Values,
+    parts: Mapping[str, Values],
+    colors: Sequence[str],
+    *,
+    marks: Sequence[float] = (),
+    mark_label: str = "",
+    note: str = "",
+) -> Chart:
+    """Parts of a whole over a common x axis, one on top of the other, the first at the bottom.
+
+    >>> parts = {"a": np.array([1.0, 0.5]), "b": np.array([0.0, 0.5])}
+    >>> chart = stacked_chart("Shares", np.array([10.0, 20.0]), parts, ["red", "blue"])
+    >>> chart.areas[0].path
+    'M0,0L1000,500L1000,1000L0,1000Z'
+    """
+    x_range = _widen(float(x[0]), float(x[-1]), 0.0)
+    if len(x) == 1:  # as long as the axis
+        x, parts = np.array(x_range), {name: np.repeat(part, 2) for name, part in parts.items()}
+    across = FRAME * (x - x_range[0]) / (x_range[1] - x_range[0])
+    below, areas = np.zeros(len(x)), []
+    for part, color in zip(parts.values(), colors, strict=True):
+        above = np.clip(below + part, 0.0, 1.0)
+        there, back = (
+            [f"{_short(a)},{_short(FRAME * (1.0 - b))}" for a, b in zip(across, edge, strict=True)]
+            for edge in (above, below)
+        )
+        areas.append(Area(color, f"M{'L'.join([*there, *reversed(back)])}Z"))
+        below = above
+    ends = "; ".join(f"{name} {percent(float(part[-1]))}" for name, part in parts.items())
+    places = _percent_of(np.asarray(marks, dtype=float), x_range).tolist()
+    keys = [Key(name, "square", color) for name, color in zip(parts, colors, strict=True)]
+    return Chart(
+        title=title,
+        description=f"{title}, at the end: {ends}.",
+        x_label="samples",
+        x_ticks=axis_ticks(*x_range, 5, compact),
+        y_ticks=axis_ticks(0.0, 1.0, 4, percent, down=True),
+        areas=areas,
+        keys=[*keys, Key(mark_label, "mark")] if len(marks) else keys,
+        marks=[
+            Tick(round(place, 3), f"{mark_label}: {mark:,.0f}")
+            for mark, place in zip(marks, places, strict=True)
+            if 0.0 <= place <= 100.0
+        ],
+        note=note,
+    )
+
+
+def bars(parts: Mapping[str, float], most: int) -> list[Bar]:
+    """The largest parts of 1, largest first, and the rest as one.
+
+    >>> [(bar.label, bar.text) for bar in bars({"a": 0.25, "b": 0.5, "c": 0.25}, 2)]
+    [('b', '50.0 %'), ('2 others', '50.0 %')]
+    """
+    ranked = sorted(parts.items(), key=lambda item: -item[1])
+    if len(ranked) > most:
+        rest = ranked[most - 1 :]
+        others = f"{len(rest):,} others", sum(part for _, part in rest)
+        ranked = [*ranked[: most - 1], others]
+    longest = max((part for _, part in ranked), default=0.0) or 1.0
+    return [Bar(name, round(100.0 * part / longest, 1), percent(part)) for name, part in ranked]
 
 
 def scatter(

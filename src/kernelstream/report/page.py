@@ -14,6 +14,7 @@ from kernelstream.report.charts import three_digits
 from kernelstream.report.picture import picture
 from kernelstream.report.points import influential_points
 from kernelstream.report.risk import risk_section
+from kernelstream.report.told import told_section
 from kernelstream.storage import replace_file
 
 LONG_FACT = 300  # characters; longer ones are folded
@@ -31,6 +32,9 @@ def write_report(
     sample: Any = None,
     notes: Iterable[str] = (),
     losses: Mapping[str, Any] | None = None,
+    importances: Mapping[str, float] | None = None,
+    what_it_did: str = "",
+    frozen: Mapping[str, float] | None = None,
 ) -> None:
     """Write what happened in a run as one HTML file that needs nothing else, not even a network.
 
@@ -61,6 +65,14 @@ def write_report(
     losses : dict of str to LossDistribution, optional
         How losses are distributed: the model's first, then those to compare it with. Makes a
         section on risk.
+    importances : dict of str to float, optional
+        How much columns matter, as parts of 1; by default those of the model's features, where it
+        has ``column_importances_``.
+    what_it_did : str, optional
+        A sentence about a model of many experts.
+    frozen : dict, optional
+        What the model does on the last rows without learning from them: how many ``rows``, and
+        the first metric.
 
     Raises
     ------
@@ -91,7 +103,10 @@ def write_report(
     template = find_template("page.html.j2")
     names = _feature_names(model, feature_names)
     record = progress.Progress(trace.to_columns(), of_classes=hasattr(model, "classes_"))
-    quality, cost = progress.cards(record, model)
+    quality, cost = progress.cards(record, model, frozen)
+    if importances is None and hasattr(model, "column_importances_"):
+        importances = dict(zip(names, model.column_importances_.tolist(), strict=True))
+    expands = hasattr(model, "dual_coef_")  # one function on stored points
     order = model.model_order_
     cap = cap_note(model)
     write_page(
@@ -105,14 +120,16 @@ def write_report(
         metric_chart=progress.metric_chart(record),
         metrics=progress.metrics_table(record),
         cost_charts=progress.cost_charts(record),
-        budget_charts=progress.budget_charts(record),
+        budget_charts=progress.budget_charts(record) if expands else [],
         risk=risk_section(losses) if losses else None,
+        told=told_section(model, importances or {}, what_it_did),
         approximation=model._approximation(),
-        points=influential_points(model, names),
+        expands=expands,
+        points=influential_points(model, names) if expands else [],
         model_order=order,
         target=target,
         classifier=hasattr(model, "classes_"),
-        kernel=repr(model.kernel_),
+        kernel=repr(model.kernel_) if expands else "",
         picture=picture(model, names, target or "target", sample) if order else None,
     )
 

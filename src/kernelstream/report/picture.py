@@ -24,20 +24,24 @@ OTHER_COLOR = "#8A8A8A"
 LINE_STYLES = ("thick", "thin", "dashed", "dotted")
 
 
-def picture(model: Any, names: Sequence[str], target: str, sample: Any) -> Chart:
+def picture(model: Any, names: Sequence[str], target: str, sample: Any) -> Chart | None:
     """The drawing that suits the number of features and the task.
 
     Two features: the map of classes or values. One: the curve, of the value or of each class's
     score. More: the two directions in which points and samples spread most. Features that are
-    zero in every stored point and sample do not count.
+    zero in every stored point and sample do not count. None where there is neither a stored point
+    nor a sample.
     """
     features = model.n_features_in_
     X, y = _split(sample, features)
     most = int(np.clip(MOST_ENTRIES // features, 20, MOST_SAMPLES))
     X = _some_rows(X, most)
     y = None if y is None else _some_rows(np.asarray(y), most)
+    stored = _stored(model)
+    if X is None and not len(stored):
+        return None
     if features > 2:
-        used = np.abs(model.dictionary_).max(axis=0, initial=0.0) > 0.0
+        used = np.abs(stored).max(axis=0, initial=0.0) > 0.0
         if X is not None:
             largest = abs(X).max(axis=0)
             used |= np.ravel(_dense(largest)) > 0.0
@@ -58,6 +62,16 @@ def picture(model: Any, names: Sequence[str], target: str, sample: Any) -> Chart
     return _curve(model, points, y, names[0], target)
 
 
+def _stored(model: Any) -> NDArray[np.float64]:
+    """(M, p): the points of a model that is a function on some; others have none to draw."""
+    points = getattr(model, "dictionary_", None)
+    return np.empty((0, model.n_features_in_)) if points is None else np.asarray(points)
+
+
+def _key_of_points(model: Any) -> list[Key]:
+    return [Key("stored point", "stored")] if len(_stored(model)) else []
+
+
 class _Section:
     """A model as a function of some of its features, the others being zero."""
 
@@ -65,7 +79,7 @@ class _Section:
         self._model = model
         self._places = places
         self.n_features_in_ = len(places)
-        self.dictionary_ = model.dictionary_[:, places]
+        self.dictionary_ = _stored(model)[:, places]
         if hasattr(model, "classes_"):
             self.classes_ = model.classes_
             self.decision_function = lambda X: model.decision_function(self._whole(X))
@@ -83,7 +97,8 @@ class _Section:
 
 
 def _class_map(model: Any, X: Any, y: Any, names: Sequence[str]) -> Chart:
-    colors, keys = _class_colors(model.classes_, model.predict(model.dictionary_))
+    shown = _stored(model)
+    colors, keys = _class_colors(model.classes_, model.predict(shown if len(shown) else X))
     resolution = int(np.clip((MOST_SCORES / len(model.classes_)) ** 0.5, 40, 300))
     look: dict[str, Any] = {"resolution": resolution, "show_legend": False, "colors": colors}
     return _drawn(
@@ -92,7 +107,7 @@ def _class_map(model: Any, X: Any, y: Any, names: Sequence[str]) -> Chart:
         description="The plane of the two features, coloured by the class the model decides for, "
         "with boundaries, samples and stored points.",
         labels=names,
-        keys=[*keys, Key("stored point", "stored")],
+        keys=[*keys, *_key_of_points(model)],
     )
 
 
@@ -103,13 +118,13 @@ def _value_map(model: Any, X: Any, y: Any, names: Sequence[str]) -> Chart:
         description="The plane of the two features, coloured by the value the model predicts, "
         "with samples and stored points.",
         labels=names,
-        keys=[Key("stored point", "stored")],
+        keys=_key_of_points(model),
         scaled=True,
     )
 
 
 def _curve(model: Any, X: Any, y: Any, name: str, target: str) -> Chart:
-    keys = [Key("model", "line", CURVE_COLOR), Key("stored point", "stored")]
+    keys = [Key("model", "line", CURVE_COLOR), *_key_of_points(model)]
     if X is not None and y is not None:
         keys.insert(1, Key("sample", "dot", SAMPLE_COLOR))
     return _drawn(
@@ -125,7 +140,7 @@ def _curve(model: Any, X: Any, y: Any, name: str, target: str) -> Chart:
 
 def _score_curves(model: Any, X: Any, name: str) -> Chart:
     """One feature and classes: each class's score along the feature."""
-    grid = np.linspace(*charts.padded(model.dictionary_[:, 0] if X is None else X[:, 0]), 400)
+    grid = np.linspace(*charts.padded(_stored(model)[:, 0] if X is None else X[:, 0]), 400)
     scores = model.decision_function(grid[:, None]).reshape(len(grid), -1)
     labels = [str(label) for label in model.classes_]
     if scores.shape[1] == 1:  # two classes: one function, positive for the second
@@ -206,14 +221,13 @@ def _inline_svg(figure: Any) -> str:
 
 def _plane(model: Any, X: Any, most: int) -> Chart:
     """Stored points and samples along the two directions in which they spread most."""
-    points = _some_rows(model.dictionary_, most)
+    points = _some_rows(_stored(model), most)
     kept = points if X is None else np.concatenate([points, _dense(X)])
     coordinates, shares = _principal_plane(kept)
     stored = len(points)
     # Colours from the very rows that are drawn: samples as they came, sparse or not.
-    predicted = model.predict(points)
-    if X is not None:
-        predicted = np.concatenate([predicted, model.predict(X)])
+    parts = [rows for rows in (points, X) if rows is not None and rows.shape[0]]
+    predicted = np.concatenate([model.predict(rows) for rows in parts])
     scale = None
     if hasattr(model, "classes_"):
         palette, keys = _class_colors(model.classes_, predicted)
@@ -225,11 +239,12 @@ def _plane(model: Any, X: Any, most: int) -> Chart:
         scale = _color_scale(low, high)
     looks = "stored crowd" if stored > CROWD else "stored"
     order = [*range(stored, len(coordinates)), *range(stored)]  # stored points on top
-    keys = [*keys, Key("stored point", "stored-open")]
+    if stored:
+        keys = [*keys, Key("stored point", "stored-open")]
     if X is not None:
         keys.append(Key("sample", "sample"))
     return charts.scatter(
-        "Stored points in the plane where they spread most",
+        f"{'Stored points' if stored else 'Samples'} in the plane where they spread most",
         coordinates[order],
         [colors[number] for number in order],
         [looks if number < stored else "sample" for number in order],

@@ -71,7 +71,9 @@ def metric_text(name: str | None, value: float) -> str:
     return charts.percent(value) if name in SHARES else compact(value)
 
 
-def cards(progress: Progress, model: Any) -> tuple[list[Card], list[Card]]:
+def cards(
+    progress: Progress, model: Any, frozen: Mapping[str, float] | None = None
+) -> tuple[list[Card], list[Card]]:
     """The headline numbers: how well the model does, and what it costs."""
     headline = progress.headline
     seen = max(progress.last("samples"), float(model.n_seen_))
@@ -85,21 +87,25 @@ def cards(progress: Progress, model: Any) -> tuple[list[Card], list[Card]]:
             Card(f"{name}, lately", metric_text(headline, window), "over the last window"),
             *(_lift(progress, headline, baseline) for baseline in BASELINES),
         ]
+        if frozen is not None:
+            remark = f"on the last {_grouped(frozen['rows'])} samples, not learned from them"
+            quality.append(Card("Saved model", metric_text(headline, frozen[headline]), remark))
     seconds = progress.last("seconds")
     speed = progress.last("samples") / seconds if seconds > 0.0 else math.nan
     most = getattr(model, "max_points", None)
-    per_thousand = 1000.0 * model.error_spent_ / seen if seen else math.nan
     whole_time = f"in {charts.duration(seconds)}" if seconds > 0.0 else ""
     each_time = f"{charts.duration(1.0 / speed)} per sample" if speed > 0.0 else ""
     room = f"of at most {_grouped(most)}" if isinstance(most, int) else ""
-    rate = f"{compact(per_thousand)} per 1000 samples"
     cost = [
         Card("Samples", _grouped(seen), whole_time),
         Card("Stored points", _grouped(model.model_order_), room),
         Card("Size", charts.memory(stored_bytes(model)), "as in its file"),
         Card("Samples per second", compact(speed), each_time),
-        Card("Error spent", compact(model.error_spent_), rate),
     ]
+    if hasattr(model, "error_spent_"):
+        per_thousand = 1000.0 * model.error_spent_ / seen if seen else math.nan
+        rate = f"{compact(per_thousand)} per 1000 samples"
+        cost.append(Card("Error spent", compact(model.error_spent_), rate))
     return quality, cost
 
 

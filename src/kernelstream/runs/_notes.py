@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from kernelstream.evaluation import quality
+from kernelstream.models.in_units import InUnits
 
 if TYPE_CHECKING:
     from kernelstream.runs.learning import Run
@@ -21,7 +22,7 @@ def row_notes(run: Run) -> list[str]:
     """All but what a cap on the points did."""
     model, spelling = run.model, run._spelling
     notes = _quality_notes(run)
-    if model.task == "regression":
+    if isinstance(model.estimator, InUnits):
         rows = min(run.settings["warm_up"], run.score.samples)
         notes.append(
             f"the first {rows:,} rows only set the units of the target: until then its mean was "
@@ -45,7 +46,8 @@ def _quality_notes(run: Run) -> list[str]:
     to_try = f"{names} or {spelling('model')}" if names else spelling("model")
     worse = []
     # Until the units of a target are known the mean is all that is predicted.
-    if model.task == "classification" or run.score.samples > run.settings["warm_up"]:
+    waits = isinstance(model.estimator, InUnits)
+    if not waits or run.score.samples > run.settings["warm_up"]:
         for when, suffix in (("", ""), ("lately ", "_window")):
             if rule := quality.beaten_by(metric, values, model.task, suffix):
                 worse.append(f"{when}{rule}: try another {to_try}")

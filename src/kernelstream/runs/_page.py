@@ -27,7 +27,7 @@ def write_page(path: str | os.PathLike[str], run: Run, before: Mapping[str, str]
         "task": run.model.task,
         "method": settings["method"],
         "parameters": ", ".join(f"{k}={v}" for k, v in parameters.items()) or "defaults",
-        "kernel": repr(model.kernel_),
+        "kernel": repr(model.kernel_) if hasattr(model, "kernel_") else "",
         **model._facts_in_words(),
         **closing_facts(run, run.samples),
     }
@@ -47,6 +47,9 @@ def write_page(path: str | os.PathLike[str], run: Run, before: Mapping[str, str]
         sample=run.sample,
         notes=run._row_notes(),  # the report has its own note about the cap
         losses=losses,
+        importances=run.model.column_importances_,
+        what_it_did=run.model.what_it_did(),
+        frozen=run.frozen,
     )
 
 

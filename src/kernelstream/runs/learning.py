@@ -20,6 +20,7 @@ from kernelstream.pipeline import StreamModel, guess_task
 from kernelstream.registry import DEFAULT
 from kernelstream.runs import _methods as methods
 from kernelstream.runs._checkpoints import Checkpoint, Scored
+from kernelstream.runs._kept import Kept
 from kernelstream.runs._methods import as_stored, estimator_class, make_estimator
 from kernelstream.runs._notes import row_notes
 from kernelstream.runs._page import write_page
@@ -42,6 +43,9 @@ class Result(NamedTuple):
     trace: Trace
     notes: list[str]  # what the user should know
     stopped_by: str | None  # what ended it before the stream was over
+    #: What the model, no longer learning, does on the last rows: how many ``rows``, and metrics;
+    #: None where the stream was too short for that, or was gone on with too late.
+    frozen: dict[str, float] | None = None
 
 
 class Run(StreamRun):
@@ -180,6 +184,7 @@ class Run(StreamRun):
         else:
             chosen = make if isinstance(model, str) else None
             self._begin(model, chosen, given)
+        self._kept = Kept(self.model, self.score.taken, window)
         self._started = self._saved = time.perf_counter()
         self.seconds = 0.0  # from here to the end
 
@@ -207,6 +212,9 @@ class Run(StreamRun):
                 estimator_class(model, task, self._spelling)
                 gamma = preparation.suggested_gamma
                 estimator = make(model, task, parameters, gamma=gamma)
+
+            if like is not None and not hasattr(type(estimator), "dual_coef_"):
+                self._refuse_like(estimator)
 
             def scored(estimator: Any) -> Scored:
                 if like is not None:
@@ -243,6 +251,13 @@ class Run(StreamRun):
                 f"give {spelling('target', like.target)} and {spelling('task', like.task)}, or "
                 f"another model to {spelling('like')}",
             )
+
+    def _refuse_like(self, estimator: Any) -> None:
+        raise RunError(
+            f"{self._spelling('like')} is for models that are to be merged, and a "
+            f"{type(estimator).__name__} cannot be",
+            f"leave it out, or take {self._spelling('model', 'polk')}",
+        )
 
     def _go_on(self, path: Path) -> None:
         found = Checkpoint.read(path, self.settings, self._spelling)
@@ -284,8 +299,10 @@ class Run(StreamRun):
             X, y, first = self._rows
             part = slice(first, first + STEP_ROWS)
             with one_thread():  # also for what looks at rows: threads wait on a busy machine
-                self.score._update_prepared(X[part], y[part])
-                self._compare(X[part], y[part])
+                for rows, targets in self._kept.parts(X[part], y[part]):
+                    self.score._update_prepared(rows, targets)
+                    self._compare(rows, targets)
+                    self._kept.follow(rows, targets)
             self._rows = X, y, part.stop
             if part.stop >= len(y):
                 self._batch_is_done()
@@ -378,8 +395,18 @@ class Run(StreamRun):
             for names in (trace.metrics, ("no_change", "majority"))
         )
         return Result(
-            self.model, self.samples, metrics, baselines, trace, self.notes, self.stopped_by
-        )
+            self.model, self.samples, metrics, baselines, trace, self.notes, self.stopped_by,
+            self.frozen,
+        )  # fmt: skip
+
+    @property
+    def frozen(self) -> dict[str, float] | None:
+        """What a copy of the model, kept some rows ago, does on the rows since then.
+
+        It is what the saved model will do on rows that it cannot learn from. Its ``rows``, between
+        one window and two, and the run's metrics.
+        """
+        return self._kept.measured(self.score.trace.metrics)
 
     @property
     def notes(self) -> list[str]:

@@ -11,7 +11,9 @@ from kernelstream.core.experts.linear import LINEAR_STATUS, LinearState, linear_
 from kernelstream.core.experts.mixture import MixtureState, mix_classes, mix_numbers
 from kernelstream.core.experts.targets import chain_pass, level_pass
 from kernelstream.models._auto._group import FIRST_SCALES, SIZE, Group, is_renewal, next_renewal
+from kernelstream.models._auto._history import FIRST, History
 from kernelstream.models._auto._intervals import Intervals
+from kernelstream.models._auto._told import shares_of
 
 #: gamma times features of the groups at the beginning, and how they learn scales of columns.
 SCALES = ((0.125, 1.0, 4.0), (0.5, 0.5, 1.0), (2.0, 1.0, 4.0))
@@ -24,7 +26,7 @@ _DECAYS = (0.999, 0.95, 0.999)
 #: Points of a group before the race, and of the leading one after it.
 MOST, LARGE = 128, 300
 #: Rows between two looks at the groups, and before the first race.
-EVERY = 256
+EVERY = FIRST
 _FIRST_RACE = 2048
 #: With less weight on experts for which all rows count alike a stream changes after all.
 _CHANGING = 0.25
@@ -99,7 +101,7 @@ def nbytes_for(features: int, outputs: int, numbers: bool, delayed: bool, sizes:
     counts = 8 * len(_DECAYS) * (outputs + 1) * outputs
     errors = Intervals.nbytes_for(1 if delayed else 2) if numbers else 0
     memory = 8 * (sizes.memory + 7) * (features + 1)
-    return groups + experts + mixture + counts + errors + memory
+    return groups + experts + mixture + counts + errors + memory + History.nbytes_for()
 
 
 class Committee:
@@ -136,6 +138,7 @@ class Committee:
         self.moved = 0  # the row of the last move
         self.closed: dict[float, tuple[int, int]] = {}  # scale: closed until, openings
         self.events: list[tuple[int, str]] = []
+        self.history = History()
         self.mixture = self._mixtures()
         self._allowed = self.mixture.used.copy()
 
@@ -214,7 +217,8 @@ class Committee:
             *self.mixture,
         ]
         held += [part for linear in self.linear for part in linear]
-        return sum(part.nbytes for part in held) + sum(g.nbytes for g in self.groups if g)
+        groups = sum(group.nbytes for group in self.groups if group)
+        return sum(part.nbytes for part in held) + groups + self.history.nbytes
 
     @property
     def order(self) -> int:
@@ -297,6 +301,11 @@ class Committee:
             keep = self.sizes.memory
             self.memory_rows = np.concatenate([self.memory_rows, rows])[-keep:]
             self.memory_targets = np.concatenate([self.memory_targets, targets])[-keep:]
+            if self.numbers:
+                errors = np.abs(targets - out[:, 0, 0])
+            else:  # the probability of the other classes
+                errors = 1.0 - out[np.arange(n), 0, targets.astype(np.int64)]
+            self.history.follow(errors, self.numbers, self.seen)
             self.seen += n
             self._between()
         return out
@@ -314,6 +323,8 @@ class Committee:
             self._undo_race()
             self._race()
             self._move()
+        if self.history.is_due(self.seen):
+            self.history.append(shares_of(self), self.seen)
 
     def change_units(self, shift: float, stretch: float) -> None:
         """Targets of numbers are now (y + shift) * stretch of what they were."""
@@ -332,6 +343,7 @@ class Committee:
         self.last[:] = (self.last + shift) * stretch
         self.level[:] = (self.level + shift) * stretch
         self.memory_targets = (self.memory_targets + shift) * stretch
+        self.history.change_units(stretch)
         square = min(stretch, 1e100) ** 2
         self.mixture.scales[:] = np.clip(self.mixture.scales * square, 1e-12, 1e8)
 

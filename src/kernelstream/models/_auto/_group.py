@@ -253,6 +253,12 @@ class Group:
         points = state.points[:, :n]
         state.norms[:n] = (state.scales[:, None] * points * points).sum(axis=0)
 
+    def slopes(self) -> NDArray[np.float64]:
+        """(p,): mean squares of the second-order functions' slopes along the inputs."""
+        if not len(self.turn):
+            return self.state.slopes
+        return np.diagonal(self.turn.T @ self.state.metric @ self.turn)
+
     def resize(self, most: int) -> None:
         """Room for so many points; those that no longer fit leave."""
         shrink_group(self.state, self.outputs, most)

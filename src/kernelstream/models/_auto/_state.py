@@ -17,6 +17,7 @@ from kernelstream.models._auto._files import (
     record,
 )
 from kernelstream.models._auto._group import RATES, SIZE
+from kernelstream.models._auto._history import History
 from kernelstream.models._auto._intervals import Intervals
 from kernelstream.models._auto._learning import UnitState
 from kernelstream.models._auto._units import RowUnits, TargetUnits
@@ -48,7 +49,7 @@ class AutoState(UnitState):
         """The state as plain numbers and arrays."""
         committee = self.committee
         groups = [None if group is None else group_header(group) for group in committee.groups]
-        header = {
+        header: dict[str, Any] = {
             "moving": self.rows.moving,
             "target": None if self.targets is None else self.targets.to_list(),
             "outputs": committee.outputs,
@@ -66,7 +67,8 @@ class AutoState(UnitState):
             "groups": groups,
             "linear": [record(linear.status) for linear in committee.linear],
         }
-        arrays = prefixed("units_", self.rows.columns._asdict())
+        header["history"], history = committee.history.to_document()
+        arrays = prefixed("units_", self.rows.columns._asdict()) | prefixed("history_", history)
         for name, array in _plain_arrays(committee).items():
             arrays[name] = array.copy()
         for place, group in enumerate(committee.groups):
@@ -135,6 +137,8 @@ class AutoState(UnitState):
         fill(_plain_arrays(committee), arrays)
         committee.seen, committee.raced = header["seen"], header["raced"]
         committee.moved = header["moved"]
+        history = part_of("history_", arrays)
+        committee.history = History.from_document(header["history"], history, committee.seen)
         for name in ("leader", "challenger"):
             if header[name] not in range(-1, len(committee.groups)):
                 raise ValueError(f"the {name} is not a group")

@@ -53,12 +53,27 @@ class RowUnits:
         else:
             row, column = np.nonzero(rows.dense)
             values = rows.dense[row, column]
-        if self.features > self.width:  # many features share a column, with random signs
-            mixed = (column.astype(np.uint64) * np.uint64(0x9E3779B1)) & np.uint64(0xFFFFFFFF)
-            values = np.where(mixed & np.uint64(1 << 22), values, -values)
-            column = (mixed >> np.uint64(23)).astype(np.int64)
+        if self.features > self.width:
+            column, sign = _folded(column)
+            values = values * sign
         np.add.at(out, (row, column), values)
         return out
+
+    def spread(self, parts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(features,): what columns of measured rows have, divided among their features."""
+        if self.features == self.width:
+            return parts
+        columns, _ = _folded(np.arange(self.features))
+        counts = np.bincount(columns, minlength=self.width)
+        found = (parts / np.maximum(counts, 1))[columns]
+        return found / (found.sum() or 1.0)
+
+
+def _folded(features: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The columns that many features share, and their random signs."""
+    mixed = (features.astype(np.uint64) * np.uint64(0x9E3779B1)) & np.uint64(0xFFFFFFFF)
+    sign = np.where(mixed & np.uint64(1 << 22), 1.0, -1.0)
+    return (mixed >> np.uint64(23)).astype(np.int64), sign
 
 
 class TargetUnits:

@@ -1,0 +1,70 @@
+"""Rows after which predictions became worse at once: a stream that changed."""
+
+import math
+
+import numpy as np
+
+from kernelstream.core.experts.mixture import RECENT, follow_scale
+from kernelstream.core.jit import compiled
+
+#: The numbers of the watch.
+WATCH_STATUS = np.dtype(
+    [
+        ("seen", np.int64),
+        ("rows", np.int64),  # since the last mark
+        ("fast", np.float64),  # mean loss lately
+        ("slow", np.float64),  # and for longer
+        ("variance", np.float64),
+        ("scale", np.float64),  # squared errors of numbers, as the mixture has it
+    ],
+    align=True,
+)
+
+#: Rows over which the two means go.
+FAST, SLOW = 50.0, 1000.0
+#: Rows before the first mark, and between two.
+APART = 500
+#: A mark: the fast mean is so many of its deviations above the slow one, and so many times it.
+FAR, TIMES = 5.0, 1.25
+#: A single loss counts for at most so many deviations: a mark needs several bad rows.
+MOST = 5.0
+#: Rows after which deviations are known well enough for that.
+SETTLED = 100
+
+
+@compiled
+def watch(status, numbers, errors, marks):
+    """Follow the errors of rows; ``marks`` (n,) receives the places of marks. Returns how many.
+
+    Errors are the probability of the wrong classes, or of numbers the distance, whose loss is that
+    of Student's t: a few outliers are no change.
+    """
+    now, count = status[0], 0
+    for t in range(len(errors)):
+        loss = errors[t]
+        now.seen += 1
+        if numbers:
+            error = errors[t]
+            if now.scale == 0.0:
+                now.scale = error * error
+            loss = 0.0
+            if now.scale > 0.0:
+                loss = math.log(1.0 + error * error / (4.0 * now.scale))
+                rate = max(1.0 / now.seen, 1.0 / RECENT)
+                now.scale = follow_scale(now.scale, error, rate)
+        bounded = loss
+        if now.rows >= SETTLED:
+            bounded = min(loss, now.slow + MOST * math.sqrt(now.variance))
+        now.rows += 1
+        slow = max(1.0 / now.rows, 1.0 / SLOW)
+        apart = loss - now.slow
+        now.fast += max(1.0 / now.rows, 1.0 / FAST) * (bounded - now.fast)
+        now.slow += slow * apart
+        now.variance = (1.0 - slow) * (now.variance + slow * apart * apart)
+        beyond = FAR * math.sqrt(now.variance / (2.0 * FAST))
+        if now.rows > APART and now.fast > now.slow + beyond and now.fast > TIMES * now.slow:
+            marks[count] = t
+            count += 1
+            now.rows = 0
+            now.fast = now.slow = now.variance = 0.0
+    return count
