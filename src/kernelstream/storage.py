@@ -355,7 +355,7 @@ def _parse_json(text: bytes) -> Any:
     """Parse JSON more strictly than `json` does: no NaN, no repeated keys, limited in size."""
     if len(text) > MAX_HEADER_BYTES:
         raise MalformedFileError(f"the header is longer than {MAX_HEADER_BYTES} bytes")
-    if _depth(text) > MAX_HEADER_DEPTH:
+    if _is_too_deep(text):
         raise MalformedFileError(f"the header is nested deeper than {MAX_HEADER_DEPTH} levels")
     try:
         return json.loads(
@@ -368,10 +368,10 @@ def _parse_json(text: bytes) -> Any:
         raise MalformedFileError(f"the header is not valid JSON: {error}") from None
 
 
-def _depth(text: bytes) -> int:
-    """How deep the brackets of a JSON text are nested, found without parsing it."""
+def _is_too_deep(text: bytes) -> bool:
+    """Tell whether the brackets of a JSON text are nested too deep to parse safely."""
     steps = (_NESTING.get(text[found.start()], 0) for found in _STRING_OR_BRACKET.finditer(text))
-    return max(itertools.accumulate(steps), default=0)
+    return any(depth > MAX_HEADER_DEPTH for depth in itertools.accumulate(steps))
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
