@@ -44,10 +44,7 @@ class Program(NamedTuple):
 def _ours(estimator: type, moving: bool, stream: Stream) -> Any:
     """A model of this package; ``moving``: of rows and targets in units that move."""
     model = estimator(random_state=0)
-    X, y = stream.X, stream.y
-    if moving:
-        units, X = ColumnUnits(*np.zeros((7, X.shape[1]))), np.empty_like(stream.X)
-        moving_units(units, stream.X, True, X)
+    X, y = _in_units(stream.X) if moving else stream.X, stream.y
     with warnings.catch_warnings(category=CapWarning, action="ignore"):
         if not stream.numbers:
             values = model.decide_then_learn(X, y, classes=stream.classes)
@@ -62,6 +59,13 @@ def _ours(estimator: type, moving: bool, stream: Stream) -> Any:
         return center + scale * model.predict_then_learn(
             X, np.clip((y - center) / scale, -10.0, 10.0)
         )
+
+
+def _in_units(X: Any) -> Any:
+    """Columns in units of the rows so far, as the automatic model measures them."""
+    units, out = ColumnUnits(*np.zeros((7, X.shape[1]))), np.empty_like(X)
+    moving_units(units, X, True, out)
+    return out
 
 
 def _target_units(y: Any) -> tuple[Any, Any]:
@@ -88,21 +92,22 @@ def _registered(name: str, method: str, moving: bool, rows: int | None = None) -
     return [Program(name, *forms, rows)]
 
 
+def _no_change(stream: Stream) -> Any:
+    """The last label or value again."""
+    return np.concatenate([[np.nan], stream.y[:-1]])
+
+
 # ---- scikit-learn -----------------------------------------------------------------------------
 
 
 def _nystroem(stream: Stream) -> Any:
-    """Fitted on the first rows, which are not scored; then chunks."""
+    """A map fitted on the first rows, which are not scored; then chunks, in units that move."""
     from sklearn.kernel_approximation import Nystroem
     from sklearn.linear_model import SGDClassifier, SGDRegressor
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
 
-    X, y, classes = stream.X, stream.y, stream.classes
+    X, y, classes = _in_units(stream.X), stream.y, stream.classes
     warm_up = min(WARM_UP, len(y) // 2)
-    features = make_pipeline(
-        StandardScaler(), Nystroem(n_components=min(FEATURES, warm_up), random_state=0)
-    ).fit(X[:warm_up])
+    features = Nystroem(n_components=min(FEATURES, warm_up), random_state=0).fit(X[:warm_up])
     if stream.numbers:
         center, scale = y[:warm_up].mean(), y[:warm_up].std() or 1.0
         model, known = SGDRegressor(average=True, random_state=0), {}
@@ -137,7 +142,7 @@ def _river(make: Callable[[bool], Any], stream: Stream) -> Any:
     out = np.zeros((len(X), len(stream.classes)))
     for t, (x, label) in enumerate(zip(X, stream.y.tolist(), strict=True)):
         for known, probability in model.predict_proba_one(x).items():
-            out[t, known] = probability
+            out[t, int(known)] = probability  # False and True would be a mask
         model.learn_one(x, label)
     return out
 
@@ -237,6 +242,7 @@ def programs() -> list[Program]:
         *_registered("AVM", "avm", True),
         *_registered("KRLS-T", "krlst", True),
         Program("Nystroem + SGD", _nystroem, _nystroem),
+        Program("no change", _no_change, _no_change),
         *_registered("automatic, the same rows", "auto", False, PEER_ROWS),
         *_river_programs(),
         *_capymoa_programs(),

@@ -109,6 +109,18 @@ def test_units_of_targets_know_nothing_of_the_future():
     assert whole[1][100] == pytest.approx(y[:100].std())
 
 
+def test_probabilities_of_false_and_true_are_told_apart():
+    class Certain:
+        def predict_proba_one(self, x):
+            return {False: 0.3, True: 0.7}
+
+        def learn_one(self, x, y):
+            pass
+
+    stream = auto_streams.Stream("two", np.zeros((2, 1)), np.array([0, 1]), False)
+    assert auto_programs._river(lambda many: Certain(), stream).tolist() == [[0.3, 0.7]] * 2
+
+
 @pytest.mark.slow
 def test_the_automatic_model_is_compared_and_the_cells_are_kept(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
