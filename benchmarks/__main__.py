@@ -1,6 +1,7 @@
 """``python -m benchmarks [name ...]``: measure, and print Markdown tables."""
 
 import argparse
+import os
 import sys
 from importlib import import_module
 
@@ -17,6 +18,8 @@ BENCHMARKS = {
     "parsimony": "accuracy.parsimony",
     "streams": "accuracy.streams",
     "defaults": "accuracy.defaults",
+    "auto": "auto.main",
+    "auto-tables": "auto.tables",
     "mnist": "accuracy.mnist",
     "mnist-busy": "accuracy.mnist_busy",
     "avm": "avm.main",
@@ -57,7 +60,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     names, usual = ", ".join(BENCHMARKS), ", ".join(USUAL)
     parser.add_argument("names", nargs="*", help=f"of {names}; default: {usual}")
-    chosen = parser.parse_args().names or USUAL
+    parser.add_argument(
+        "--quick", action="store_true", help="a tenth of the work, of those that take long"
+    )
+    given = parser.parse_args()
+    chosen = given.names or USUAL
+    if given.quick:
+        os.environ.setdefault("KERNELSTREAM_BENCH_SHARE", "0.1")
     unknown = [name for name in chosen if name not in BENCHMARKS]
     if unknown:
         parser.error(f"no benchmark named {unknown[0]}; there are {names}")

@@ -8,7 +8,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from benchmarks import fuzz, fuzz_files, kill, policy, soak
+from benchmarks import auto, auto_programs, auto_streams, fuzz, fuzz_files, kill, policy, soak
 from benchmarks.__main__ import BENCHMARKS, USUAL
 
 
@@ -88,6 +88,59 @@ def test_a_run_that_ends_otherwise_is_reported(monkeypatch, capsys):
     out = capsys.readouterr().out
     assert cells(out, "wrong")[2] == "0"
     assert "has no column 'nothing'" in out
+
+
+def test_quality_of_probabilities():
+    """Ten rows said to be right with .8 of which seven are; votes of 0 are no knowledge."""
+    y = np.array([0] * 7 + [1] * 3)
+    found = auto.quality(np.tile([4.0, 1.0], (10, 1)), y)
+    assert found["error"] == pytest.approx(30.0)
+    assert found["ece"] == pytest.approx(10.0)
+    assert found["log_loss"] == pytest.approx(-(7 * np.log(0.8) + 3 * np.log(0.2)) / 10)
+    assert auto.quality(np.zeros((10, 2)), y)["log_loss"] == pytest.approx(np.log(2.0))
+
+
+def test_units_of_targets_know_nothing_of_the_future():
+    y = np.random.default_rng(0).normal(5.0, 2.0, size=200)
+    changed = np.where(np.arange(200) >= 100, 0.0, y)
+    whole, other = auto_programs._target_units(y), auto_programs._target_units(changed)
+    assert all(np.array_equal(a[:101], b[:101]) for a, b in zip(whole, other, strict=True))
+    assert whole[0][100] == pytest.approx(y[:100].mean())
+    assert whole[1][100] == pytest.approx(y[:100].std())
+
+
+def test_probabilities_of_false_and_true_are_told_apart():
+    class Certain:
+        def predict_proba_one(self, x):
+            return {False: 0.3, True: 0.7}
+
+        def learn_one(self, x, y):
+            pass
+
+    stream = auto_streams.Stream("two", np.zeros((2, 1)), np.array([0, 1]), False)
+    assert auto_programs._river(lambda many: Certain(), stream).tolist() == [[0.3, 0.7]] * 2
+
+
+@pytest.mark.slow
+def test_the_automatic_model_is_compared_and_the_cells_are_kept(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KERNELSTREAM_BENCH_SHARE", "0.02")
+    monkeypatch.setattr(auto_streams, "folder", lambda: None)
+    chosen = [
+        p for p in auto_programs.programs() if p.name in ("automatic", "AVM", "Nystroem + SGD")
+    ]
+    names = ("moving squares", "season and trend")
+    streams = {name: auto_streams.all_streams()[name] for name in names}
+    monkeypatch.setattr(auto, "programs", lambda: chosen)
+    monkeypatch.setattr(auto, "all_streams", lambda: streams)
+    auto.main()
+    out = capsys.readouterr().out
+    assert len([float(cell) for cell in cells(out, "moving squares")[1:]]) == 3
+    assert cells(out, "times the first, geometric mean")[1] == "1.00"
+    # Nothing is measured again.
+    monkeypatch.setattr(auto, "measure", None)
+    auto.main()
+    assert cells(capsys.readouterr().out, "moving squares") == cells(out, "moving squares")
 
 
 def test_damage_is_the_same_every_time(tmp_path):
