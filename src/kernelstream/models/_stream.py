@@ -79,6 +79,9 @@ class StreamEstimator(Parameters, InWords, SavedModel, BaseEstimator):  # type: 
     def _check_against_state(self) -> None:
         """Refuse parameters that contradict what was learned."""
 
+    def _begin_again(self) -> None:
+        """Another epoch of ``fit`` begins."""
+
     def _flush_whole(self) -> None:
         """Learn from what waits if that is a whole batch."""
 
@@ -200,7 +203,9 @@ def learn_epochs(model: Any, rows: Rows, targets: NDArray[np.float64], weights: 
     """All epochs of ``fit``, each in a random order, as far as the parameters say."""
     random = random_numbers(model.random_state)
     n = len(targets)
-    for _ in range(model.n_epochs):
+    for epoch in range(model.n_epochs):
+        if epoch:
+            model._begin_again()
         order = random.permutation(n) if model.shuffle else np.arange(n)
         for first in range(0, n, _FIT_BLOCK):
             chosen = order[first : first + _FIT_BLOCK]

@@ -80,6 +80,7 @@ class _Auto(ExpertEstimator):
     shuffle: p.Shuffle = True
 
     _needs_its_points = "it is many experts that share their points, not one function"
+    n_epochs = 3  # of fit: the first one only learns which columns matter
     _lasting = ("standardize", "labels_delayed", "forget")
     _state: AutoState
 
@@ -105,6 +106,9 @@ class _Auto(ExpertEstimator):
         sizes, committee = self._sizes(outputs), self._state.committee
         if sizes._replace(diagonal=False) != committee.sizes._replace(diagonal=False):
             committee.resize(sizes)
+
+    def _begin_again(self) -> None:
+        self._state.begin_again()
 
     def _read_state(self, header: Any, arrays: Any) -> AutoState:
         return AutoState.from_document(header, arrays, self.n_features_in_)

@@ -142,6 +142,18 @@ class Committee:
         self.mixture = self._mixtures()
         self._allowed = self.mixture.used.copy()
 
+    def begun_again(self) -> Committee:
+        """One that has learned nothing but the scales of columns."""
+        result = Committee(
+            self.features, self.outputs, self.numbers, self.sizes, self.delayed, self.forget,
+            self.seed,
+        )  # fmt: skip
+        leader = self.groups[int(np.argmin(self.group_losses()))]
+        for group, old in zip(result.groups, self.groups, strict=True):
+            if group is not None and leader is not None:
+                group.begin_like(old or leader)
+        return result
+
     # ---- the parts --------------------------------------------------------------------
 
     def _group(

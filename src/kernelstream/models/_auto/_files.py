@@ -26,7 +26,7 @@ def group_arrays(group: Group) -> Arrays:
         name: np.ascontiguousarray(live(name, getattr(group.state, name), group.order))
         for name in GroupState._fields[1:]
     }
-    return {**arrays, "turn": group.turn.copy()}
+    return {**arrays, "turn": group.turn.copy(), "base": group.base.copy()}
 
 
 def read_group(
@@ -51,7 +51,7 @@ def read_group(
         raise ValueError("the settings of a group are out of range")
     for name in GroupState._fields[1:]:
         fill({name: live(name, getattr(group.state, name), group.order)}, arrays)
-    fill({"turn": group.turn}, arrays)
+    fill({"turn": group.turn, "base": group.base}, arrays)
     if group.residual() > 1e-3:
         raise ValueError("the factor of a group does not belong to its points")
     return group

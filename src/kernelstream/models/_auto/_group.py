@@ -101,6 +101,8 @@ class Group:
             np.zeros((features, features) if full else (0, 0)), np.array(rates, dtype=float),
             np.zeros(1 + len(rates)),
         )  # fmt: skip
+        #: (p,): scales before any are learned, and what learned ones are shrunk to.
+        self.base = np.ones(features)
         #: (p, p): rows are turned by it first; (0, 0) where they are not.
         self.turn = np.eye(features) if full else np.zeros((0, 0))
 
@@ -108,13 +110,13 @@ class Group:
     def nbytes_for(features: int, outputs: int, most: int, full: bool, rates: int = 3) -> int:
         """Bytes of a group, in closed form."""
         room, experts = most + 1, 1 + rates
-        numbers = room * (features + 2 + 2 * room + experts * outputs) + 2 * features
+        numbers = room * (features + 2 + 2 * room + experts * outputs) + 3 * features
         numbers += 2 * features * features * full + rates + experts
         return 8 * numbers + GROUP_STATUS.itemsize
 
     @property
     def nbytes(self) -> int:
-        return sum(part.nbytes for part in self.state) + self.turn.nbytes
+        return sum(part.nbytes for part in (*self.state, self.turn, self.base))
 
     @property
     def order(self) -> int:
@@ -184,6 +186,12 @@ class Group:
         factor = self.state.factor[:n, :n]
         return float(np.abs(factor @ factor.T @ self.gram() - np.eye(n)).max(initial=0.0))
 
+    def begin_like(self, other: Group) -> None:
+        """Begin with the scales of columns that another group has learned."""
+        learned = np.square(other.turn).sum(axis=0) if len(other.turn) else other.state.scales
+        self.base = learned / learned.mean()
+        self.state.scales[:] = self.base
+
     def change_units(self, shift: float, stretch: float) -> None:
         """Targets are now (y + shift) * stretch of what they were; so are the functions."""
         state, n = self.state, self.order
@@ -249,7 +257,7 @@ class Group:
             sizes = state.slopes**self.power
             if not sizes.sum() > 0.0:
                 return
-            state.scales[:] = (1.0 - even) * features * sizes / sizes.sum() + even
+            state.scales[:] = (1.0 - even) * features * sizes / sizes.sum() + even * self.base
         points = state.points[:, :n]
         state.norms[:n] = (state.scales[:, None] * points * points).sum(axis=0)
 

@@ -43,6 +43,10 @@ class AutoState(UnitState):
         if self.intervals is not None:
             self.intervals.change_units(stretch)
 
+    def begin_again(self) -> None:
+        """Forget everything but units and scales of columns: the rows come once more."""
+        self.experts = self.committee = self.committee.begun_again()
+
     # ---- files ------------------------------------------------------------------------
 
     def to_document(self) -> tuple[dict[str, Any], Arrays]:
