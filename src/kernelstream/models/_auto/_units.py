@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelstream.core.experts.units import ColumnUnits, moving_units
 from kernelstream.core.kernel import Rows
+from kernelstream.core.units import ColumnUnits, moving_units
 from kernelstream.rows import count_rows
 
 #: Features beyond are folded into so many columns, 2^9.
@@ -47,8 +47,9 @@ class RowUnits:
             return rows.dense
         out = np.zeros((n, self.width))
         if rows.sparse:
-            row, column = np.repeat(np.arange(n), np.diff(rows.indptr)), rows.indices
-            values = rows.data
+            held = slice(rows.indptr[0], rows.indptr[-1])
+            row = np.repeat(np.arange(n), np.diff(rows.indptr))
+            column, values = rows.indices[held], rows.data[held]
         else:
             row, column = np.nonzero(rows.dense)
             values = rows.dense[row, column]
