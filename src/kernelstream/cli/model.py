@@ -20,8 +20,8 @@ from kernelstream.evaluation.prequential import DEFAULT_METRICS
 from kernelstream.models._files import stored_bytes
 from kernelstream.models.merging import needs_its_points
 from kernelstream.pipeline import StreamModel
-from kernelstream.preparation import Preparation
 from kernelstream.report.points import influential_points
+from kernelstream.runs._page import units_in_words
 
 Out = Annotated[Path, typer.Option(help="Where to write the resulting model.")]
 Error = Annotated[
@@ -52,7 +52,7 @@ def inspect(
         "classes": learned.classes_.tolist() if learned.task == "classification" else None,
         "inputs": [f"{name} ({kind})" for name, kind in learned.preparation.inputs.items()],
         "features": len(names),
-        "units": _units(learned.preparation),
+        "units": units_in_words(learned.preparation),
         "other_texts": learned.preparation.shared_texts or None,
         "samples": estimator.n_seen_,
         "points": estimator.model_order_,
@@ -86,13 +86,6 @@ def inspect(
         inputs = ", ".join(f"{k} {v:+.2f}" for k, v in row["inputs"].items())
         listing.add_row(f"{row['weight']:.4g}", escape(str(row["votes_for"])), escape(inputs))
     console.print(listing)
-
-
-def _units(preparation: Preparation) -> str | None:
-    """Whether the units of numbers follow the stream."""
-    if not preparation.standardises:
-        return None
-    return "frozen" if preparation.frozen else preparation.units
 
 
 def _in_words(facts: dict[str, Any], estimator: Any) -> dict[str, str]:
