@@ -40,6 +40,8 @@ BENCHMARKS = {
     "features-online": "features.online",
     "features-memory": "features.memory",
     "features-drift": "features.drift",
+    "units": "units.units",
+    "categories": "units.categories",
     "tool": "tool.tool",
     "kill": "kill.main",
     "soak": "soak.main",

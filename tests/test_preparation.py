@@ -89,9 +89,10 @@ MATRICES = {
 
 @pytest.mark.parametrize("matrix", MATRICES)
 @pytest.mark.parametrize("texts", [False, True])
-@settings(max_examples=15)
+@pytest.mark.parametrize("units", ["moving", "frozen"])
+@settings(max_examples=10)
 @given(cuts=st.lists(st.integers(1, N - 1), max_size=8), scale=st.booleans(), stop=st.booleans())
-def test_any_chunking_gives_the_same_bits(texts, matrix, cuts, scale, stop):
+def test_any_chunking_gives_the_same_bits(units, texts, matrix, cuts, scale, stop):
     batch = mixed() if texts else without_texts(mixed())
     batch = Batch(batch.columns, MATRICES[matrix](np.random.default_rng(1)), batch.lines)
     schema = {name: SCHEMA[name] for name in batch.columns}
@@ -99,7 +100,7 @@ def test_any_chunking_gives_the_same_bits(texts, matrix, cuts, scale, stop):
 
     def fresh():
         preparation = Preparation(
-            schema, matrix_width=width, warm_up=50, buckets=16, standardise=scale
+            schema, matrix_width=width, units=units, warm_up=50, buckets=16, standardise=scale
         )
         return preparation.start(cut(batch, 0, 20))
 
@@ -132,7 +133,8 @@ def test_as_a_student_would_write_it(column, warm_up):
     # Welford's loop is as exact as the data: an ulp of the largest value in units of the deviation.
     present = [v for v in column if v is not None]
     batch = numbers(x=[np.nan if v is None else v for v in column])
-    got = Preparation({"x": "number"}, warm_up=warm_up).transform(batch, learn=True)[:, 0]
+    frozen = Preparation({"x": "number"}, units="frozen", warm_up=warm_up)
+    got = frozen.transform(batch, learn=True)[:, 0]
     expected = np.array(standardised(column, warm_up))
     head = [v for v in column[:warm_up] if v is not None]
     if len(set(head)) > 1:
@@ -156,7 +158,7 @@ def test_extreme_columns_stay_finite():
         only=np.where(np.arange(n) > 150, 3.0, np.nan),
     )  # fmt: skip
     schema = dict.fromkeys(batch.columns, "number")
-    X = Preparation(schema, warm_up=100).transform(batch, learn=True)
+    X = Preparation(schema, units="frozen", warm_up=100).transform(batch, learn=True)
     assert np.isfinite(X).all()
     column = dict(zip(schema, X.T, strict=False))
     assert np.abs(column["huge"]).max() < 10.0
@@ -204,14 +206,21 @@ def test_missing_numbers_have_indicators_and_the_width_stays():
     ]  # fmt: skip
 
 
-def test_texts_are_hashed_once_each_and_unseen_ones_too():
-    preparation = Preparation({"c": "text", "d": "text"}, buckets=1000)
+def test_hashed_texts_are_hashed_once_each_and_unseen_ones_too():
+    """As files of version 0.1 have them."""
+
+    def hashed(buckets):
+        preparation = Preparation({"c": "text", "d": "text"}, buckets=buckets)
+        preparation.start(row("a", "b"))
+        header, arrays = preparation.to_document()
+        return Preparation.from_document({**header, "texts": None}, arrays)
 
     def row(c, d):
         codes = [np.array([-1 if v is None else 0], np.int32) for v in (c, d)]
         columns = {"c": Text(codes[0], [c or "x"]), "d": Text(codes[1], [d or "x"])}
         return Batch(columns, lines=np.arange(1))
 
+    preparation = hashed(1000)
     first = preparation.transform(row("red", "red"), learn=True)
     assert first.shape == (1, 1000)
     assert first.sum() == 2.0
@@ -222,16 +231,15 @@ def test_texts_are_hashed_once_each_and_unseen_ones_too():
     assert missing.nnz == 2
     assert not same(missing, unseen)
     assert preparation.transform(row("\ud800", "red")).nnz == 2  # half a character
-    crowded = Preparation({"c": "text", "d": "text"}, buckets=1)
-    assert crowded.transform(row("a", "b"), learn=True).data.tolist() == [2.0]
+    assert hashed(1).transform(row("a", "b"), learn=True).data.tolist() == [2.0]
     many = Text(np.arange(70_000, dtype=np.int32), [str(k) for k in range(70_000)])
     preparation.transform(Batch({"c": many, "d": many}, lines=np.arange(70_000)))
-    assert len(preparation._hashed._known) <= 2**16
+    assert len(preparation._categories._known) <= 2**16
 
 
 def test_dates_lie_on_circles():
     when = np.array(["2024-01-01T06:00", "NaT", "1969-12-29T18:00", "0001-12-31"], "datetime64[us]")
-    preparation = Preparation({"when": "date"})
+    preparation = Preparation({"when": "date"}, units="frozen")
     X = preparation.transform(Batch({"when": when}, lines=np.arange(4)), learn=True)
     assert preparation.feature_names_out == [
         "missing elsewhere", "when sin hour", "when cos hour", "when sin weekday",
@@ -320,6 +328,7 @@ def test_what_does_not_match_is_named():
         ({"schema": {"x": "colour"}}, "not one of"),
         ({"schema": {"x": "number"}, "ignore": "x"}, "list of columns"),
         ({"schema": {"x": "number"}, "ignore": ["x"]}, "no features are left"),
+        ({"schema": {"x": "number"}, "units": "running"}, "units must be one of"),
         ({"schema": {"x": "number"}, "warm_up": 0}, "warm_up must be a whole number"),
         ({"schema": {"x": "number"}, "buckets": 2.5}, "buckets must be a whole number"),
         ({"schema": {}, "matrix_width": 2**40}, "matrix_width must be a whole number"),
@@ -380,7 +389,7 @@ def test_malicious_headers(field, value):
     ],
 )  # fmt: skip
 def test_malicious_arrays(name, value):
-    preparation = Preparation(SCHEMA)
+    preparation = Preparation(SCHEMA, units="frozen")
     preparation.transform(mixed(), learn=True)
     header, arrays = preparation.to_document()
     arrays = {**arrays, name: value}

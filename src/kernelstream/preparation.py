@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,19 +12,21 @@ from scipy.sparse import csr_array, hstack, issparse
 from sklearn.exceptions import NotFittedError
 
 from kernelstream import raw_columns as raw
+from kernelstream.categories import Categories, HashedTexts
 from kernelstream.limits import LARGEST_ENTRY
-from kernelstream.raw_columns import CIRCLES, HashedTexts, column_of, kind_of, unnamed
-from kernelstream.standardisation import LARGEST_WARM_UP, Running, standardise
+from kernelstream.raw_columns import CIRCLES, column_of, kind_of, unnamed
+from kernelstream.standardisation import LARGEST_WARM_UP, FrozenUnits, MovingUnits
 from kernelstream.streams.batch import Batch, Text
 from kernelstream.streams.columns import KINDS
 
 LARGEST_WIDTH = 2**24
+UNITS = ("moving", "frozen")
 
 
 class _Parts(NamedTuple):
     """The columns of a batch, checked."""
 
-    table: NDArray[np.float64]  # (numbers and dense matrix columns, n); NaN: missing
+    table: NDArray[np.float64]  # (measured and dense matrix columns, n); NaN: missing
     dates: list[NDArray[Any]]
     texts: list[Text]
     sparse: Any  # CSR, or None
@@ -33,18 +35,23 @@ class _Parts(NamedTuple):
 class Preparation:
     """Turn raw columns into the features of a kernel machine, learning how on the fly.
 
-    * **Numbers** are standardised with the mean and the variance of the rows so far, their own
-      included. After ``warm_up`` rows mean and variance are *frozen*: a kernel machine stores
-      points, and what a stored point means must not change under it. Values are cut off at
-      1e6 deviations: far enough for any drift, and no arithmetic overflows. A column that was
-      constant during the warm-up has no deviation: it becomes 0, any other value -1 or 1.
+    * **Numbers** are in units that *move* with the stream: deviations from the mean, of the rows
+      so far at first, later of about the last 4000, their own included. So dates and counters may
+      run on. Beyond 3 deviations values are compressed (3 + log(|z| - 2)), a constant column
+      is 0, zeros of a column that is mostly zero stay zeros, and the unit of such a column, or of
+      one with two values, is at least half of what those are apart. With ``units="frozen"`` mean
+      and deviation stay as they are after ``warm_up`` rows: for models that shall be merged, and
+      for a stream that does not drift. Values are then cut off at 1e6 deviations, and in a column
+      that was constant during the warm-up any other value is -1 or 1.
     * **Missing numbers** become the mean (0 when standardised). Each number column with a missing
       value in the first batch gets an indicator of its own; one more is shared by all other
       columns, so that the width never changes.
-    * **Texts** are hashed: "column=value" adds 1 to one of ``buckets`` columns shared by all
-      texts. A missing text is one more value. Features are then sparse (CSR).
+    * **Texts** become 1 in one of ``buckets`` features. Three quarters of these are given to
+      values ("column=value") as they come for the third time; all other values share the rest by
+      their hash. A missing text is one more value. Features are then sparse (CSR).
     * **Dates** become points on three circles: time of day (to the minute), day of the week, day
-      of the year. A missing date is 0 everywhere, with the shared indicator.
+      of the year; where units move also a number, in days, so that trends can be followed. A
+      missing date is 0 everywhere, with the shared indicator.
     * **Features without names** (``Batch.matrix``) are treated as numbers if dense, and left as
       they are if sparse.
 
@@ -59,10 +66,12 @@ class Preparation:
         Columns that are no features: the target, and what else is to be left out.
     matrix_width : int, optional
         Number of features without names.
+    units : {"moving", "frozen"}, default="moving"
+        Whether the units of numbers follow the stream, or stay after ``warm_up`` rows.
     warm_up : int, default=1000
-        Rows after which mean and variance are frozen.
-    buckets : int, default=256
-        Columns for texts.
+        Rows after which units that are to be frozen are.
+    buckets : int, default=128
+        Features for texts, of all columns together.
     standardise : bool, default=True
         Whether numbers are standardised.
 
@@ -87,8 +96,9 @@ class Preparation:
         *,
         ignore: Iterable[str] = (),
         matrix_width: int | None = None,
+        units: Literal["moving", "frozen"] = "moving",
         warm_up: int = 1000,
-        buckets: int = 256,
+        buckets: int = 128,
         standardise: bool = True,
     ) -> None:
         for name, kind in schema.items():
@@ -100,6 +110,9 @@ class Preparation:
         self.ignore = tuple(ignore)
         if not all(isinstance(name, str) for name in self.ignore):
             raise ValueError("ignore must hold names of columns")
+        if units not in UNITS:
+            raise ValueError(f"units must be one of {UNITS}, got {units!r:.80}")
+        self.units = units
         self.matrix_width = matrix_width and _whole("matrix_width", matrix_width, LARGEST_WIDTH)
         self.warm_up = _whole("warm_up", warm_up, LARGEST_WARM_UP)
         self.buckets = _whole("buckets", buckets, LARGEST_WIDTH)
@@ -115,8 +128,14 @@ class Preparation:
         self._indicators: list[str] | None = None  # numbers with their own; None: not started
         self._sparse = False  # the features without names are
         self._square_norm = 0.0  # of sparse features without names, on average
-        self._running = Running(0)
-        self._hashed = HashedTexts(self.buckets)
+        self._held = False  # nothing is learned any more
+        self._units = self._new_units(0)
+        self._categories: Categories | HashedTexts = Categories(self.buckets)
+
+    def _new_units(self, width: int) -> FrozenUnits | MovingUnits:
+        if self.units == "moving":
+            return MovingUnits(width, self.standardise, self._held)
+        return FrozenUnits(width, self.warm_up, self.standardise)
 
     # ---- layout -----------------------------------------------------------------------
 
@@ -144,7 +163,7 @@ class Preparation:
             self._square_norm = float(total * (parts.sparse.nnz / len(batch)))
         self._indicators = [name for name, gap in zip(self._numbers, missing, strict=True) if gap]
         self._sparse = sparse
-        self._running = Running(len(parts.table))
+        self._units = self._new_units(len(parts.table))
         return self
 
     def _own_indicators(self) -> list[str]:
@@ -153,6 +172,12 @@ class Preparation:
                 "This Preparation has seen no rows yet: call start or transform(batch, learn=True)"
             )
         return self._indicators
+
+    @property
+    def _measured(self) -> list[str]:
+        """Columns that become a number each."""
+        follows = self.standardise and self.units == "moving"
+        return self._numbers + (self._dates if follows else [])
 
     @property
     def _dense_width(self) -> int:
@@ -168,7 +193,7 @@ class Preparation:
     @property
     def width(self) -> int:
         """Number of features."""
-        fixed = len(self._numbers) + len(self._own_indicators()) + self._shares
+        fixed = len(self._measured) + len(self._own_indicators()) + self._shares
         dates = 2 * len(CIRCLES) * len(self._dates)
         return fixed + dates + (self.matrix_width or 0) + (self.buckets if self._texts else 0)
 
@@ -178,12 +203,21 @@ class Preparation:
 
         Sparse features without names are numbered from 1 as in LIBSVM text, dense ones from 0.
         """
-        names = [*self._numbers, *(f"{name} is missing" for name in self._own_indicators())]
+        names = [*self._measured, *(f"{name} is missing" for name in self._own_indicators())]
         names += ["missing elsewhere"] * self._shares
         for name in self._dates:
             names += [f"{name} {wave} {part}" for part, _ in CIRCLES for wave in ("sin", "cos")]
         names += [unnamed(place, self._sparse) for place in range(self.matrix_width or 0)]
-        return names + [f"text[{place}]" for place in range(self.buckets if self._texts else 0)]
+        return names + (self._categories.names() if self._texts else [])
+
+    @property
+    def shared_texts(self) -> dict[str, dict[str, int]]:
+        """The most frequent texts of each feature that texts share, and how often they came.
+
+        Counts are at most too small.
+        """
+        categories = self._categories
+        return categories.shared() if isinstance(categories, Categories) else {}
 
     @property
     def suggested_gamma(self) -> float:
@@ -209,12 +243,17 @@ class Preparation:
     @property
     def standardises(self) -> bool:
         """Whether any features are in standard deviations."""
-        return self.standardise and bool(self._numbers or self._dense_width)
+        return self.standardise and bool(self._measured or self._dense_width)
+
+    @property
+    def in_moving_units(self) -> bool:
+        """Whether all features are in units that move with the stream, or need none."""
+        return self.standardise and self.units == "moving" and not self._sparse
 
     @property
     def frozen(self) -> bool:
-        """Whether the warm-up is over."""
-        return self._running.rows >= self.warm_up
+        """Whether the units stay as they are now."""
+        return self._units.frozen
 
     # ---- rows -------------------------------------------------------------------------
 
@@ -226,10 +265,10 @@ class Preparation:
         batch : Batch
             With the columns of the schema; others are not looked at.
         learn : bool, default=False
-            Whether these are the next rows of the stream, which move mean and variance until
-            those are frozen. Bad rows raise before anything is learned.
+            Whether these are the next rows of the stream, which move the units until those are
+            frozen. Bad rows raise before anything is learned.
         """
-        if not learn and self._running.rows == 0:
+        if not learn and self._units.rows == 0:
             raise NotFittedError(
                 "This Preparation has not learned from any rows yet: call "
                 "transform(batch, learn=True) first"
@@ -237,37 +276,26 @@ class Preparation:
         if self._indicators is None:
             self.start(batch)
         parts = self._parts(batch, self._sparse)
-        running = self._running
-        table = parts.table
-        warm = min(table.shape[1], self.warm_up - running.rows) if learn else 0
-        numbers = np.empty_like(table)
-        if warm > 0:
-            running, means, deviations = running.follow(table[:, :warm])
-            numbers[:, :warm] = self._scaled(table[:, :warm], means, deviations)
-        if warm < table.shape[1]:
-            mean, deviation = running.mean[:, None], running.deviation[:, None]
-            numbers[:, warm:] = self._scaled(table[:, warm:], mean, deviation)
-        features = self._assemble(parts, numbers, len(batch))
-        self._running = running
+        numbers, units = self._units.measure(parts.table, learn)
+        places, categories = np.empty((len(batch), 0), np.int32), self._categories
+        if self._texts:
+            places, categories = categories.places(self._texts, parts.texts, learn)
+        features = self._assemble(parts, numbers, places)
+        if learn:
+            self._units, self._categories = units, categories
         return features
-
-    def _scaled(self, table: Any, mean: Any, deviation: Any) -> NDArray[np.float64]:
-        if self.standardise:
-            result = standardise(table, mean, deviation)
-            return np.nan_to_num(result, copy=False, nan=0.0)
-        return np.where(np.isnan(table), mean, table)
 
     def _parts(self, batch: Batch, sparse: bool) -> _Parts:
         """The columns that are used, or an error that names the one that cannot be."""
         columns = {name: self._column(batch, name) for name in self._used}
-        matrix = self._matrix(batch, sparse)
-        table = np.empty(
-            (len(self._numbers) + (0 if sparse else self.matrix_width or 0), len(batch))
-        )
-        for place, name in enumerate(self._numbers):
-            table[place] = columns[name]
+        matrix = raw.matrix_of(batch, self.matrix_width, sparse) if self.matrix_width else None
+        named = len(self._measured)
+        table = np.empty((named + (0 if sparse else self.matrix_width or 0), len(batch)))
+        for place, name in enumerate(self._measured):
+            dates = self.schema[name] == "date"
+            table[place] = raw.in_days(columns[name]) if dates else columns[name]
         if matrix is not None and not sparse:
-            table[len(self._numbers) :] = matrix.T
+            table[named:] = matrix.T
         if not batch.bounded:
             self._refuse_huge(table, batch)
         return _Parts(
@@ -295,55 +323,23 @@ class Preparation:
                 raise ValueError(f"column {name!r} has codes without a text")
         return column
 
-    def _matrix(self, batch: Batch, sparse: bool) -> Any:
-        """The features without names: float64, CSR in canonical form if sparse."""
-        if not self.matrix_width:
-            return None
-        matrix = batch.matrix
-        if matrix is None:
-            raise ValueError(
-                f"the batch lacks the {self.matrix_width} features without names that were there "
-                "when learning began"
-            )
-        if matrix.shape != (len(batch), self.matrix_width):
-            raise ValueError(
-                f"the features without names are {matrix.shape[0]} x {matrix.shape[1]}, expected "
-                f"{len(batch)} rows of {self.matrix_width}; give the source the same width"
-            )
-        if issparse(matrix) != sparse:
-            was, now = ("sparse", "dense") if sparse else ("dense", "sparse")
-            raise ValueError(f"the features without names were {was} and are {now} here: convert")
-        if not sparse:
-            return np.asarray(matrix, dtype=np.float64)
-        matrix = csr_array(matrix, dtype=np.float64)
-        matrix.check_format(full_check=True)
-        if not matrix.has_canonical_format:
-            matrix = matrix.copy()
-            matrix.sum_duplicates()
-        if batch.bounded:
-            return matrix
-        bad = np.flatnonzero(~(np.abs(matrix.data) <= LARGEST_ENTRY))
-        if len(bad):
-            row = int(np.searchsorted(matrix.indptr, bad[0], side="right")) - 1
-            column = unnamed(matrix.indices[bad[0]], sparse)
-            raise ValueError(raw.refusal(matrix.data[bad[0]], batch.lines[row], column))
-        return matrix
-
     def _refuse_huge(self, table: NDArray[np.float64], batch: Batch) -> None:
         if not table.size or np.fmax.reduce(np.abs(table), axis=None) <= LARGEST_ENTRY:
             return
         for row, place in np.argwhere(np.abs(table.T) > LARGEST_ENTRY)[:1]:
-            named = place < len(self._numbers)
+            names = self._measured
             column = (
-                f"column {self._numbers[place]!r}"
-                if named
-                else unnamed(place - len(self._numbers), sparse=False)
+                f"column {names[place]!r}"
+                if place < len(names)
+                else unnamed(place - len(names), sparse=False)
             )
             raise ValueError(raw.refusal(table[place, row], batch.lines[row], column))
 
-    def _assemble(self, parts: _Parts, numbers: NDArray[np.float64], n: int) -> Any:
+    def _assemble(
+        self, parts: _Parts, numbers: NDArray[np.float64], places: NDArray[np.int32]
+    ) -> Any:
         """Numbers, indicators, dates, matrix, texts: side by side."""
-        named = len(self._numbers)
+        named = len(self._measured)
         gaps = np.isnan(parts.table)
         own = [self._numbers.index(name) for name in self._own_indicators()]
         shared: Any = np.delete(gaps, own, axis=0).any(axis=0)
@@ -362,15 +358,11 @@ class Preparation:
         if parts.sparse is not None:
             blocks.append(parts.sparse)
         if parts.texts:
-            places = np.empty((n, len(parts.texts)), np.int32)
-            for place, (name, text) in enumerate(zip(self._texts, parts.texts, strict=True)):
-                places[:, place] = self._hashed.buckets_of(name, text)
             starts = np.arange(0, places.size + 1, len(parts.texts), dtype=np.int32)
-            hashed = csr_array(
-                (np.ones(places.size), places.ravel(), starts), shape=(n, self.buckets)
-            )
-            hashed.sum_duplicates()
-            blocks.append(hashed)
+            shape = len(places), self.buckets
+            ones = csr_array((np.ones(places.size), places.ravel(), starts), shape=shape)
+            ones.sum_duplicates()
+            blocks.append(ones)
         return hstack(blocks, format="csr") if len(blocks) > 1 else blocks[0].copy()
 
     # ---- files ------------------------------------------------------------------------
@@ -378,35 +370,46 @@ class Preparation:
     def frozen_copy(self) -> Self:
         """The same preparation for another stream, without learning from it."""
         result = copy.deepcopy(self)
-        result.warm_up = self._running.rows
+        result._held = True
+        result._units, result._categories = self._units.held(), self._categories.held()
+        if self.units == "frozen":
+            result.warm_up = self._units.rows
         return result
 
     def same_as(self, other: Preparation) -> bool:
         """Whether both give every row the same features."""
         mine, theirs = self.frozen_copy().to_document(), other.frozen_copy().to_document()
-        same = all(np.array_equal(part, theirs[1][name]) for name, part in mine[1].items())
-        return mine[0] == theirs[0] and same
+        for header, _ in (mine, theirs):
+            if header["texts"] is not None:
+                del header["texts"]["others"]  # counts say nothing of features
+        same = mine[0] == theirs[0] and mine[1].keys() == theirs[1].keys()
+        return same and all(np.array_equal(part, theirs[1][name]) for name, part in mine[1].items())
 
     def to_document(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Everything it holds, as a JSON header and arrays."""
+        categories = self._categories
         header = {
             "schema": self.schema,
             "ignore": list(self.ignore),
             "matrix_width": self.matrix_width,
+            "units": self.units,
+            "held": self._held,
             "warm_up": self.warm_up,
             "buckets": self.buckets,
             "standardise": self.standardise,
             "indicators": self._own_indicators(),
             "sparse": self._sparse,
             "square_norm": self._square_norm,
+            "texts": categories.to_header() if isinstance(categories, Categories) else None,
         }
-        return header, self._running.to_arrays("")
+        return header, self._units.to_arrays()
 
     @classmethod
     def from_document(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Read it back; ValueError if it cannot be what :meth:`to_document` gave."""
-        header = dict(header)
+        header = {"units": "frozen", "held": False, "texts": None, **header}  # version 0.1
         try:
+            held, texts = header.pop("held"), header.pop("texts")
             indicators, sparse = header.pop("indicators"), header.pop("sparse")
             square_norm = header.pop("square_norm")
             if not isinstance(header["schema"], dict) or not isinstance(header["ignore"], list):
@@ -419,16 +422,21 @@ class Preparation:
             n for n in numbers if n in indicators
         ]:
             raise ValueError("the indicators are not columns of numbers")
+        if type(held) is not bool:
+            raise ValueError("the units are neither held nor moving")
         if type(sparse) is not bool or (sparse and not result.matrix_width):
             raise ValueError("the features without names are neither sparse nor dense")
         if type(square_norm) not in (int, float) or not 0.0 <= square_norm < np.inf:
             raise ValueError("the norm of the features without names is not a number")
         result._indicators, result._sparse = indicators, sparse
         result._square_norm = float(square_norm)
-        width = len(numbers) + result._dense_width
-        result._running = Running.from_arrays(arrays, "", width)
-        if result._running.rows > result.warm_up:
-            raise ValueError("the warm-up is longer than it may be")
+        result._held = held
+        if texts is None:
+            result._categories = HashedTexts(result.buckets)
+        else:
+            result._categories = Categories(result.buckets, frozen=held).restore(texts)
+        width = len(result._measured) + result._dense_width
+        result._units = result._new_units(0).restore(arrays, width)
         return result
 
 

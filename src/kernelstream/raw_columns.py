@@ -6,16 +6,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from sklearn.utils import murmurhash3_32
+from scipy.sparse import csr_array, issparse
 
 from kernelstream.limits import LARGEST_ENTRY
 from kernelstream.streams.batch import Batch, Column, Text
 
 #: Circles on which a date lies, and how many places each has.
 CIRCLES = (("hour", 1440), ("weekday", 7), ("day of year", 366))
-#: Hashes of texts that are kept at hand; when there are more, all are forgotten.
-_MOST_HASHES = 2**16
 
 
 def unnamed(place: int, sparse: bool) -> str:
@@ -46,6 +43,39 @@ def column_of(batch: Batch, name: str) -> Column:
     if len(column) != len(batch):
         raise ValueError(f"column {name!r} has {len(column)} rows, its batch {len(batch)}")
     return column
+
+
+def matrix_of(batch: Batch, width: int, sparse: bool) -> Any:
+    """The features without names: float64, CSR in canonical form if sparse."""
+    matrix = batch.matrix
+    if matrix is None:
+        raise ValueError(
+            f"the batch lacks the {width} features without names that were there when learning "
+            "began"
+        )
+    if matrix.shape != (len(batch), width):
+        raise ValueError(
+            f"the features without names are {matrix.shape[0]} x {matrix.shape[1]}, expected "
+            f"{len(batch)} rows of {width}; give the source the same width"
+        )
+    if issparse(matrix) != sparse:
+        was, now = ("sparse", "dense") if sparse else ("dense", "sparse")
+        raise ValueError(f"the features without names were {was} and are {now} here: convert")
+    if not sparse:
+        return np.asarray(matrix, dtype=np.float64)
+    matrix = csr_array(matrix, dtype=np.float64)
+    matrix.check_format(full_check=True)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    if batch.bounded:
+        return matrix
+    bad = np.flatnonzero(~(np.abs(matrix.data) <= LARGEST_ENTRY))
+    if len(bad):
+        row = int(np.searchsorted(matrix.indptr, bad[0], side="right")) - 1
+        column = unnamed(matrix.indices[bad[0]], sparse)
+        raise ValueError(refusal(matrix.data[bad[0]], batch.lines[row], column))
+    return matrix
 
 
 def refusal(value: float, line: Any, column: str) -> str:
@@ -84,6 +114,13 @@ def on_circles(column: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bo
     return np.where(missing, 0.0, np.concatenate(points)), missing
 
 
+def in_days(column: NDArray[Any]) -> NDArray[np.float64]:
+    """Days since 1970; NaN: missing."""
+    moments = column.astype("datetime64[us]")
+    days = moments.view(np.int64) / 86_400_000_000.0
+    return np.where(np.isnat(moments), np.nan, days)
+
+
 def as_csr(dense: NDArray[np.float64]) -> Any:
     """A (width, n) table as n sparse rows."""
     width, n = dense.shape
@@ -93,31 +130,3 @@ def as_csr(dense: NDArray[np.float64]) -> Any:
     np.cumsum(np.count_nonzero(kept, axis=1), out=starts[1:])
     places = np.broadcast_to(np.arange(width, dtype=np.int32), (n, width))[kept]
     return csr_array((rows[kept], places, starts), shape=(n, width))
-
-
-class HashedTexts:
-    """Texts as places among ``buckets``, by "column=value"."""
-
-    def __init__(self, buckets: int) -> None:
-        self.buckets = buckets
-        self._known: dict[str, int] = {}
-
-    def buckets_of(self, name: str, text: Text) -> NDArray[np.int32]:
-        """The bucket of each row; a missing text is one more value."""
-        used = np.zeros(len(text.values) + 1, bool)
-        used[text.codes] = True  # -1, missing, is the last
-        buckets = np.zeros(len(used), np.int32)
-        for place in np.flatnonzero(used[:-1]):
-            buckets[place] = self._bucket(f"{name}={text.values[place]}")
-        if used[-1]:
-            buckets[-1] = self._bucket(f"{name}\0missing")
-        return buckets[text.codes]
-
-    def _bucket(self, token: str) -> int:
-        bucket = self._known.get(token)
-        if bucket is None:
-            if len(self._known) >= _MOST_HASHES:
-                self._known.clear()
-            code = murmurhash3_32(token.encode("utf-8", "surrogatepass"), positive=True)
-            bucket = self._known[token] = int(code) % self.buckets
-        return bucket

@@ -571,6 +571,9 @@ def test_notes_of_a_column_that_runs_away_and_of_a_poor_model(tool, tmp_path):
     file.write_text("count,x,label\n" + "".join(lines))
     words = ("learn", file, "--target", "label", "--model", "polk", "--warm-up", "200", "--json")
     notes = json.loads(tool(*words).out)["notes"]
+    assert not any("range" in note for note in notes)  # units move with it
+    words = (*words, "--units", "frozen")
+    notes = json.loads(tool(*words).out)["notes"]
     assert any("column 'count' has left the range" in note for note in notes)
     assert any("no change would have done better" in note for note in notes)
     assert not any("'x'" in note for note in notes)
@@ -586,7 +589,8 @@ def test_a_column_that_runs_away_is_noted_for_a_model_better_than_none(tool, tmp
     file = tmp_path / "counted.csv"
     lines = [f"{i},{season[i]:.4f},{x[i]:.6f},{int(x[i] > 0)}\n" for i in n]
     file.write_text("id,season,x,label\n" + "".join(lines))
-    words = ("learn", file, "--target", "label", "--model", "polk", "--json")
+    words = ("learn", file, "--target", "label", "--model", "polk")
+    words = (*words, "--units", "frozen", "--json")
     # A last batch of a single row is no reason to look no further.
     for more, told in (((), ["id"]), (("--batch-rows", "5999"), ["id"]), (("--drop", "id"), [])):
         notes = json.loads(tool(*words, *more).out)["notes"]

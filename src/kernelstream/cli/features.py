@@ -21,7 +21,7 @@ from kernelstream.feature_stream import StreamFeatures
 from kernelstream.features import OnlineKernelFeatures
 from kernelstream.runs import FeatureRun
 from kernelstream.runs._methods import value_of
-from kernelstream.runs._reading import text_of
+from kernelstream.runs._reading import PREPARING, text_of
 from kernelstream.runs.extraction import DEFAULTS, make_extractor
 
 _FEATURES = "The features (in brackets what is taken where nothing is given)"
@@ -105,11 +105,7 @@ def _refuse_learning(
     learning = [
         "--no-align" if value is False else methods.option(k) for k, value in parameters.items()
     ]
-    learning += [
-        methods.option(name)
-        for name in ("warm_up", "buckets", "standardise")
-        if reading[name] != READING[name][1]
-    ]
+    learning += [methods.option(name) for name in PREPARING if reading[name] != READING[name][1]]
     learning += ["--column"] * bool(reading["schema"]) + ["--save"] * (save is not None)
     if learning:
         raise UserError(

@@ -176,7 +176,7 @@ _ROWS = {
     "quarantine": of_rows(Optional[Path], "Where --on-bad quarantine puts them."),
     "warm_up": of_rows(
         int,
-        "Rows after which standardising is frozen; a target of numbers is learned from then on, "
+        "Rows after which --units frozen are; a target of numbers is learned from then on, "
         "those rows included.",
         1000,
         min=1,

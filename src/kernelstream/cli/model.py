@@ -21,6 +21,7 @@ from kernelstream.models._files import stored_bytes
 from kernelstream.models.merging import needs_its_points
 from kernelstream.pipeline import StreamModel
 from kernelstream.report.points import influential_points
+from kernelstream.runs._page import units_in_words
 
 Out = Annotated[Path, typer.Option(help="Where to write the resulting model.")]
 Error = Annotated[
@@ -52,6 +53,8 @@ def inspect(
         "classes": learned.classes_.tolist() if learned.task == "classification" else None,
         "inputs": [f"{name} ({kind})" for name, kind in learned.preparation.inputs.items()],
         "features": len(names),
+        "units": units_in_words(learned.preparation),
+        "other_texts": learned.preparation.shared_texts or None,
         "samples": estimator.n_seen_,
         "points": estimator.model_order_,
         "bytes": stored_bytes(estimator),
@@ -92,7 +95,12 @@ def inspect(
 
 def _in_words(facts: dict[str, Any], estimator: Any) -> dict[str, str]:
     """The facts for people: what is not known is left out."""
+    shared = {
+        name: f"{name}: " + ", ".join(f"{text} ({count:,})" for text, count in texts.items())
+        for name, texts in (facts["other_texts"] or {}).items()
+    }
     words = {
+        "other_texts": "; ".join(shared.values()),
         "bytes": size(float(facts["bytes"])),
         "importances": in_percent(facts["importances"] or {}),
         **estimator._facts_in_words(),
@@ -153,7 +161,8 @@ def merge(
         if not other.prepares_like(first):
             raise UserError(
                 f"{path} prepares its rows in another way than {files[0]}",
-                f"learn it with --like {files[0]}",
+                f"learn it with --like {files[0]} (it takes that model's units and texts, frozen "
+                "as they are in the file), and learn no more with the first",
             )
     estimators = [model.model for model in learned]
     _write(first, estimators, out, as_json, error=error, max_points=max_points)

@@ -12,6 +12,7 @@ import typer
 
 from kernelstream.cli.errors import UserError, checked
 from kernelstream.cli.methods import option
+from kernelstream.preparation import UNITS
 from kernelstream.streams.columns import KINDS
 
 RUN = "The run"
@@ -55,8 +56,11 @@ READING = {
         metavar="NAME=KIND",
     ),
     "on_bad": ON_BAD,
-    "warm_up": of_rows(int, "Rows after which standardising is frozen.", 1000, min=1),
-    "buckets": of_rows(int, "Hashed inputs for text columns.", 256, min=1),
+    "units": of_rows(
+        str, "Units of numbers: moving with the stream, or frozen after --warm-up rows.", "moving"
+    ),
+    "warm_up": of_rows(int, "Rows after which --units frozen are.", 1000, min=1),
+    "buckets": of_rows(int, "Inputs for the values of all text columns.", 128, min=1),
     "standardise": of_rows(bool, "Standardise numbers.", True),
     **FILE,
     "n_features": of_rows(Optional[int], "Width of LIBSVM rows from standard input.", min=1),
@@ -71,6 +75,7 @@ def taken(given: Mapping[str, Any], *policies: str) -> tuple[dict[str, Any], dic
     """
     reading = {name: given[name] for name in READING if name in given}
     checked("--on-bad", reading["on_bad"], policies)
+    checked("--units", reading["units"], UNITS)
     reading["schema"] = given_kinds(reading.pop("column") or [])
     parameters = {k: v for k, v in given.items() if k not in READING and v is not None}
     return reading, parameters

@@ -20,6 +20,9 @@ _KIND = "Checkpoint"
 #: Settings whose names in the file are not those of parameters.
 _NAMES = {"method": "model", "columns": "schema", "against_neutral": "report"}
 
+#: Defaults of version 0.1, and what they are now.
+_CHANGED_DEFAULTS = {"units": ("frozen", "moving"), "buckets": (256, 128)}
+
 
 class Scored(NamedTuple):
     """A model and how well it does."""
@@ -99,6 +102,11 @@ def differences(now: Mapping[str, Any], then: Mapping[str, Any], spelling: Spell
     None and "not given" are the same: a newer version may know more settings.
     """
     now, then = _flat(now), _with_new_names(_flat(then))
+    if "units" not in then:  # written by version 0.1: its run goes on as it was
+        for name, (old, new) in _CHANGED_DEFAULTS.items():
+            then.setdefault(name, old)
+            if (then[name], now.get(name)) == (old, new):
+                then[name] = new
     names = [name for name in {**now, **then} if now.get(name) != then.get(name)]
     return ", ".join(
         f"{'the file' if name == 'file' else spelling(_NAMES.get(name, name))} "

@@ -57,7 +57,7 @@ def _quality_notes(run: Run) -> list[str]:
 def _far_inputs(run: Run, far: float) -> list[str]:
     """Notes about numbers that have left the range of the rows their units were taken from."""
     preparation, spelling = run.model.preparation, run._spelling
-    if run.sample is None or not preparation.standardise or not preparation.frozen:
+    if run.sample is None or not preparation.standardise or preparation.units == "moving":
         return []
     X, notes = run.sample[0], []
     names = preparation.feature_names_out
@@ -69,8 +69,8 @@ def _far_inputs(run: Run, far: float) -> list[str]:
         if away > far:
             notes.append(
                 f"column {name!r} has left the range of the first {run.settings['warm_up']:,} "
-                f"rows: it is {away:,.0f} deviations away; leave it out "
-                f"({spelling('drop', [name])}) or let more rows set the units "
-                f"({spelling('warm_up')})"
+                f"rows: it is {away:,.0f} deviations away; let them move "
+                f"({spelling('units', 'moving')}), leave it out ({spelling('drop', [name])}) or "
+                f"let more rows set them ({spelling('warm_up')})"
             )
     return notes

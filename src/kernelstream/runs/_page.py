@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kernelstream._version import __version__
 
 if TYPE_CHECKING:
+    from kernelstream.preparation import Preparation
     from kernelstream.runs.learning import Run
 
 
@@ -27,6 +28,7 @@ def write_page(path: str | os.PathLike[str], run: Run, before: Mapping[str, str]
         "task": run.model.task,
         "method": settings["method"],
         "parameters": ", ".join(f"{k}={v}" for k, v in parameters.items()) or "defaults",
+        "units": units_in_words(run.model.preparation) or "",
         "kernel": repr(model.kernel_) if hasattr(model, "kernel_") else "",
         **model._facts_in_words(),
         **closing_facts(run, run.samples),
@@ -51,6 +53,13 @@ def write_page(path: str | os.PathLike[str], run: Run, before: Mapping[str, str]
         what_it_did=run.model.what_it_did(),
         frozen=run.frozen,
     )
+
+
+def units_in_words(preparation: Preparation) -> str | None:
+    """Whether the units of numbers follow the stream; None where there are none."""
+    if not preparation.standardises:
+        return None
+    return "frozen" if preparation.frozen else preparation.units
 
 
 def data_name(source: str) -> str:

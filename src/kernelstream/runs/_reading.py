@@ -27,6 +27,10 @@ READING: dict[str, Any] = {
 }  # fmt: skip
 
 
+#: How rows become features, as Preparation has it.
+PREPARING = ("units", "warm_up", "buckets", "standardise")
+
+
 class RunError(ValueError):
     """A run cannot begin or go on: what is wrong, and what to do about it."""
 
@@ -117,7 +121,7 @@ class StreamRun:
         self, first: Batch, ignore: list[str], settings: Mapping[str, Any]
     ) -> Preparation:
         """What makes features of rows, begun with the first batch."""
-        chosen = {name: settings[name] for name in ("warm_up", "buckets", "standardise")}
+        chosen = {name: settings[name] for name in PREPARING}
         width = self.source.matrix_width
         preparation = Preparation(self.source.schema, ignore=ignore, matrix_width=width, **chosen)
         return preparation.start(first)

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +52,7 @@ class FeatureRun(StreamRun):
     parameters : dict, optional
         Of :class:`~kernelstream.features.OnlineKernelFeatures`; by default 10 features that follow
         a stream which changes, with a gamma that suits the columns.
-    warm_up, buckets, standardise
+    units, warm_up, buckets, standardise
         As for :class:`~kernelstream.Preparation`.
     make : callable, optional
         Makes the extractor: see :func:`make_extractor`.
@@ -87,15 +87,18 @@ class FeatureRun(StreamRun):
         *,
         target: str | None = None,
         parameters: Mapping[str, Any] | None = None,
+        units: Literal["moving", "frozen"] = "moving",
         warm_up: int = 1000,
-        buckets: int = 256,
+        buckets: int = 128,
         standardise: bool = True,
         make: Callable[..., OnlineKernelFeatures] = make_extractor,
         spelling: Spelling = in_python,
         **reading: Any,
     ) -> None:
         super().__init__(source, target, reading, spelling)
-        settings = {"warm_up": warm_up, "buckets": buckets, "standardise": standardise}
+        settings = {
+            "units": units, "warm_up": warm_up, "buckets": buckets, "standardise": standardise,
+        }  # fmt: skip
         self.learning = features is None
         self.trace = FitTrace()
         self.sample: NDArray[np.float64] | None = None

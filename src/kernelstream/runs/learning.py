@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -72,7 +72,7 @@ class Run(StreamRun):
         By default what the target's first rows suggest.
     metrics, every, window, lag
         As for :class:`~kernelstream.evaluation.Prequential`.
-    warm_up, buckets, standardise
+    units, warm_up, buckets, standardise
         As for :class:`~kernelstream.Preparation`.
     like : path, optional
         A model file: rows are prepared as its model does, so that the two can be merged.
@@ -132,8 +132,9 @@ class Run(StreamRun):
         every: int = 1000,
         window: int = 1000,
         lag: int = 0,
+        units: Literal["moving", "frozen"] = "moving",
         warm_up: int = 1000,
-        buckets: int = 256,
+        buckets: int = 128,
         standardise: bool = True,
         like: str | os.PathLike[str] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
@@ -164,7 +165,7 @@ class Run(StreamRun):
             "parameters": stored,
             "metrics": None if metrics is None else list(metrics),
             "every": every, "window": window, "lag": lag,
-            "warm_up": warm_up, "buckets": buckets, "standardise": standardise,
+            "units": units, "warm_up": warm_up, "buckets": buckets, "standardise": standardise,
             **{name: value for name, value in self._reading.items() if name != "schema"},
             "columns": [f"{name}={kind}" for name, kind in self._reading["schema"].items()],
             "like": text_of(like),
@@ -210,8 +211,11 @@ class Run(StreamRun):
                 estimator = clone(model)
             else:
                 estimator_class(model, task, self._spelling)
-                gamma = preparation.suggested_gamma
-                estimator = make(model, task, parameters, gamma=gamma)
+                fitting = {
+                    "gamma": preparation.suggested_gamma,
+                    "standardize": not preparation.in_moving_units,
+                }
+                estimator = make(model, task, parameters, **fitting)
 
             if like is not None and not hasattr(type(estimator), "dual_coef_"):
                 self._refuse_like(estimator)

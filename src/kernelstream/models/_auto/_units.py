@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelstream.core.experts.units import ColumnUnits, moving_units
 from kernelstream.core.kernel import Rows
+from kernelstream.core.units import ColumnUnits, moving_units
 from kernelstream.rows import count_rows
 
 #: Features beyond are folded into so many columns, 2^9.

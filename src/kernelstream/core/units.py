@@ -12,6 +12,8 @@ from kernelstream.core.jit import compiled, inner
 SLOWEST = 1.0 / 4000.0
 #: Deviations beyond which values are compressed.
 FAR = 3.0
+#: Stands for what overflows: a number far from a column of tiny ones.
+LARGEST = 1e300
 
 
 class ColumnUnits(NamedTuple):
@@ -61,9 +63,9 @@ def in_units(units, j, x):
         return 0.0
     z = (x - center) / deviation
     if z > FAR:
-        z = FAR + math.log(z - (FAR - 1.0))
+        z = FAR + math.log(min(z, LARGEST) - (FAR - 1.0))
     elif z < -FAR:
-        z = -FAR - math.log(-z - (FAR - 1.0))
+        z = -FAR - math.log(min(-z, LARGEST) - (FAR - 1.0))
     return z
 
 
@@ -79,3 +81,17 @@ def moving_units(units, rows, learning, out):
             if learning:
                 follow_column(units, j, x)
             out[t, j] = in_units(units, j, x)
+
+
+@compiled
+def moving_means(units, rows, learning, out):
+    """Rows as they are, a missing value replaced by the mean, which moves where ``learning``."""
+    for t in range(len(rows)):
+        for j in range(rows.shape[1]):
+            x = rows[t, j]
+            if np.isnan(x):
+                out[t, j] = units.mean[j]
+                continue
+            if learning:
+                follow_column(units, j, x)
+            out[t, j] = x

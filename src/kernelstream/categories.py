@@ -1,0 +1,215 @@
+"""Texts as inputs: one of their own for values that come again, the others share."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import murmurhash3_32
+
+from kernelstream.streams.batch import Text
+
+#: Hashes of texts that are kept at hand; when there are more, all are forgotten.
+_MOST_HASHES = 2**16
+#: A value gets an input of its own when it appears for this time.
+APPEARANCES = 3
+#: Values that are counted in each shared input.
+COUNTED = 32
+#: Of these the most frequent that are shown.
+SHOWN = 5
+#: Characters of "column=value" that are kept; the rest is replaced by a hash of the whole.
+_LONGEST = 200
+#: In place of "=value".
+_MISSING = "\0missing"
+
+
+class HashedTexts:
+    """Texts as places among ``buckets``, by "column=value": all texts share all of them."""
+
+    def __init__(self, buckets: int) -> None:
+        self.buckets = buckets
+        self._known: dict[str, int] = {}
+
+    def places(
+        self, names: Sequence[str], texts: Sequence[Text], learn: bool
+    ) -> tuple[NDArray[np.int32], HashedTexts]:
+        """(n, texts) the input of each; a missing text is one more value."""
+        tokens = [_tokens(name, text) for name, text in zip(names, texts, strict=True)]
+        return _by_row(tokens, texts, self.bucket), self
+
+    def bucket(self, token: str) -> int:
+        """The place of a token."""
+        bucket = self._known.get(token)
+        if bucket is None:
+            if len(self._known) >= _MOST_HASHES:
+                self._known.clear()
+            code = murmurhash3_32(token.encode("utf-8", "surrogatepass"), positive=True)
+            bucket = self._known[token] = int(code) % self.buckets
+        return bucket
+
+    def held(self) -> HashedTexts:
+        """The same: nothing is ever learned."""
+        return self
+
+    def names(self) -> list[str]:
+        """Of the inputs."""
+        return [f"text[{place}]" for place in range(self.buckets)]
+
+
+class Categories:
+    """Texts as inputs of their own, as long as there is room.
+
+    The first 3/4 of ``buckets`` are given, in order, to values ("column=value") that appear for the
+    third time; all others share the rest by hash. In each shared input the most frequent values are
+    counted (Misra and Gries): counts are never too large, so that a value seen once, among however
+    many of its kind, gets no input of its own. Memory is bounded.
+
+    Never changed in place.
+    """
+
+    def __init__(self, buckets: int, frozen: bool = False) -> None:
+        self.buckets, self.frozen = buckets, frozen
+        self.room = 3 * buckets // 4
+        self.own: dict[str, int] = {}  # in the order they were given
+        self.others: dict[int, dict[str, int]] = {}  # counts, by shared input
+        self._hashed = HashedTexts(buckets - self.room)
+
+    def places(
+        self, names: Sequence[str], texts: Sequence[Text], learn: bool
+    ) -> tuple[NDArray[np.int32], Categories]:
+        """(n, texts) the input of each, and the categories after these rows.
+
+        A missing text is one more value.
+        """
+        tokens = [
+            {code: _shortened(token) for code, token in _tokens(name, text).items()}
+            for name, text in zip(names, texts, strict=True)
+        ]
+        found = _by_row(tokens, texts, self._place)
+        if not learn or self.frozen:
+            return found, self
+        after = self.held(frozen=False)
+        rows, columns = np.nonzero(found >= self.room)  # row by row
+        for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
+            token = tokens[column][int(texts[column].codes[row])]
+            found[row, column] = after._count(token, int(found[row, column]))
+        return found, after
+
+    def _place(self, token: str) -> int:
+        place = self.own.get(token)
+        return self.room + self._hashed.bucket(token) if place is None else place
+
+    def _count(self, token: str, place: int) -> int:
+        """The place of a value that shared one when the batch began, after it has come again."""
+        if token in self.own:
+            return self.own[token]
+        counts = self.others.setdefault(place - self.room, {})
+        if token in counts or len(counts) < COUNTED:
+            counts[token] = counts.get(token, 0) + 1
+        else:
+            for other in list(counts):
+                counts[other] -= 1
+                if not counts[other]:
+                    del counts[other]
+        if counts.get(token, 0) < APPEARANCES or len(self.own) == self.room:
+            return place
+        del counts[token]
+        self.own[token] = len(self.own)
+        return self.own[token]
+
+    def held(self, frozen: bool = True) -> Categories:
+        """A copy that learns nothing more."""
+        result = Categories(self.buckets, frozen)
+        result.own = self.own.copy()
+        result.others = {place: counts.copy() for place, counts in self.others.items()}
+        result._hashed = self._hashed
+        return result
+
+    def names(self) -> list[str]:
+        """Of the inputs: "column=value", or what is shared."""
+        free = [f"text[{place}] (free)" for place in range(len(self.own), self.room)]
+        own = [_readable(token) for token in self.own]
+        return own + free + [_shared_name(place) for place in range(self._hashed.buckets)]
+
+    def shared(self) -> dict[str, dict[str, int]]:
+        """The most frequent values of each shared input, and how often they came at least."""
+        return {
+            _shared_name(place): {
+                _readable(token): count
+                for token, count in sorted(counts.items(), key=lambda item: -item[1])[:SHOWN]
+            }
+            for place, counts in sorted(self.others.items())
+            if counts
+        }
+
+    def to_header(self) -> dict[str, Any]:
+        """What a file holds of them."""
+        counts = [pair for _, each in sorted(self.others.items()) for pair in each.items()]
+        return {"own": list(self.own), "others": [list(pair) for pair in counts]}
+
+    def restore(self, header: Any) -> Categories:
+        """Read them back; ValueError if they cannot be what was written."""
+        if not isinstance(header, dict) or set(header) != {"own", "others"}:
+            raise ValueError("the texts are not those of a preparation")
+        own, others = header["own"], header["others"]
+        if not isinstance(own, list) or len(own) > self.room or not all(map(_is_token, own)):
+            raise ValueError("the texts do not fit their inputs")
+        if not isinstance(others, list) or not all(map(_is_counted, others)):
+            raise ValueError("the counts of texts are not valid")
+        if len({*own, *(token for token, _ in others)}) < len(own) + len(others):
+            raise ValueError("a text is there twice")
+        self.own = {token: place for place, token in enumerate(own)}
+        for token, count in others:
+            self.others.setdefault(self._hashed.bucket(token), {})[token] = count
+        if any(len(counts) > COUNTED for counts in self.others.values()):
+            raise ValueError("more texts are counted than can be")
+        return self
+
+
+def _tokens(name: str, text: Text) -> dict[int, str]:
+    """ "column=value" of each code that is used; -1 is a missing text."""
+    used = np.zeros(len(text.values) + 1, bool)
+    used[text.codes] = True  # -1 is the last
+    tokens = {code: f"{name}={text.values[code]}" for code in np.flatnonzero(used[:-1]).tolist()}
+    return tokens | ({-1: f"{name}{_MISSING}"} if used[-1] else {})
+
+
+def _by_row(
+    tokens: Sequence[Mapping[int, str]], texts: Sequence[Text], place: Callable[[str], int]
+) -> NDArray[np.int32]:
+    """(n, texts) the place of each."""
+    columns = []
+    for each, text in zip(tokens, texts, strict=True):
+        places = np.zeros(len(text.values) + 1, np.int32)
+        for code, token in each.items():
+            places[code] = place(token)
+        columns.append(places[text.codes])
+    return np.stack(columns, axis=1)
+
+
+def _shortened(token: str) -> str:
+    if len(token) <= _LONGEST:
+        return token
+    whole = hashlib.blake2b(token.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return f"{token[: _LONGEST - 20]}... {whole}"
+
+
+def _readable(token: str) -> str:
+    return token.replace(_MISSING, " is missing")
+
+
+def _shared_name(place: int) -> str:
+    return f"other texts [{place}]"
+
+
+def _is_token(token: Any) -> bool:
+    return isinstance(token, str) and len(token) <= _LONGEST
+
+
+def _is_counted(pair: Any) -> bool:
+    if not isinstance(pair, list) or len(pair) != 2 or not _is_token(pair[0]):
+        return False
+    return type(pair[1]) is int and 0 < pair[1] < 2**53
