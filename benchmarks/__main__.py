@@ -19,6 +19,7 @@ BENCHMARKS = {
     "defaults": "accuracy.defaults",
     "mnist": "accuracy.mnist",
     "mnist-busy": "accuracy.mnist_busy",
+    "intervals": "intervals.main",
     "avm": "avm.main",
     "avm-speed": "avm.speed",
     "avm-cells": "avm_cells.main",

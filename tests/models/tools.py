@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from kernelstream import registry
+from kernelstream.models._base import KernelEstimator
 from kernelstream.parameters import parameters_of
 
 METHODS = registry.models()
@@ -12,7 +13,9 @@ ESTIMATORS = [kind for method in METHODS.values() for kind in method.estimators]
 CLASSIFIERS = [method.classifier for method in METHODS.values() if method.classifier]
 REGRESSORS = [method.regressor for method in METHODS.values() if method.regressor]
 POLK, AVM, COLK = (list(METHODS[name].estimators) for name in ("polk", "avm", "colk"))
-KOMP = [kind for kind in ESTIMATORS if kind._factored]
+#: Those that learn one kernel expansion, with points and weights of its own.
+EXPANSIONS = [kind for kind in ESTIMATORS if issubclass(kind, KernelEstimator)]
+KOMP = [kind for kind in EXPANSIONS if kind._factored]
 
 
 def having(estimator_class, **values):
@@ -59,6 +62,11 @@ def waiting(estimator_class, batch_size):
 def at_once(estimator_class):
     """Parameters with which every sample is learned at once."""
     return having(estimator_class, delta=0.8)
+
+
+def in_bytes(estimator_class):
+    """How many times the memory of one expansion an estimator needs at least."""
+    return 1 if estimator_class in EXPANSIONS else 16
 
 
 def stream(estimator_class, n=200, features=3, classes=2, seed=0):

@@ -47,8 +47,9 @@ class RowUnits:
             return rows.dense
         out = np.zeros((n, self.width))
         if rows.sparse:
-            row, column = np.repeat(np.arange(n), np.diff(rows.indptr)), rows.indices
-            values = rows.data
+            held = slice(rows.indptr[0], rows.indptr[-1])
+            row = np.repeat(np.arange(n), np.diff(rows.indptr))
+            column, values = rows.indices[held], rows.data[held]
         else:
             row, column = np.nonzero(rows.dense)
             values = rows.dense[row, column]
