@@ -53,9 +53,9 @@ def measured(model: Any, X: Any, y: Any) -> list[Any]:
     low, high = model.predict_interval_then_learn(X, y, coverage=COVERAGE).T
     inside = (low <= y) & (y <= high)
     sums = np.convolve(inside, np.ones(WINDOW), "valid") / WINDOW
-    known = np.isfinite(low)
-    error = np.sqrt(np.mean(np.square(0.5 * (low + high) - y)[known]))
-    width = np.median((high - low)[known])
+    known = np.isfinite(low)  # not before two targets differed
+    error = np.sqrt(np.mean(np.square(0.5 * (low[known] + high[known]) - y[known])))
+    width = np.median(high[known] - low[known])
     percent = [f"{100 * part:.1f}" for part in (inside.mean(), sums.min(), sums.max())]
     return [*percent, width / y.std(), error / y.std()]
 
