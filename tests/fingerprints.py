@@ -233,7 +233,7 @@ MODELS = {
     "COLK, wide": Fit(partial(COLKRegressor, batch_size=10, **CAP), lambda: weighted(wide())),
     "KRLS-T": Fit(partial(KRLSTRegressor, max_points=40, **SEED), curve),
     "KRLS-T, classes": Fit(partial(KRLSTClassifier, learn_scales=True, **SEED), plane),
-    "KRLS-T, sparse": Fit(partial(KRLSTClassifier, forget=0.99, **SEED), partial(sparse, classes=3)),
+    "KRLS-T, sparse": Fit(partial(KRLSTClassifier, forget=0.9, **SEED), partial(sparse, classes=3)),
     "policy": Fit(partial(KernelPolicyEvaluation, gamma=1.0, **SEED), transitions),
     "policy, gradient": Fit(
         partial(KernelPolicyEvaluation, method="gradient", average=True, **CAP), transitions
