@@ -22,6 +22,7 @@ BENCHMARKS = {
     "auto-tables": "auto.tables",
     "mnist": "accuracy.mnist",
     "mnist-busy": "accuracy.mnist_busy",
+    "intervals": "intervals.main",
     "avm": "avm.main",
     "avm-speed": "avm.speed",
     "avm-cells": "avm_cells.main",

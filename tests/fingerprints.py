@@ -39,6 +39,8 @@ from kernelstream import (
     ForgetronClassifier,
     KernelExpansion,
     KernelPolicyEvaluation,
+    KRLSTClassifier,
+    KRLSTRegressor,
     Loss,
     POLKClassifier,
     POLKRegressor,
@@ -239,6 +241,9 @@ MODELS = {
     ),
     "COLK, sparse": Fit(partial(COLKClassifier, **CAP), partial(sparse, classes=3)),
     "COLK, wide": Fit(partial(COLKRegressor, batch_size=10, **CAP), lambda: weighted(wide())),
+    "KRLS-T": Fit(partial(KRLSTRegressor, max_points=40, **SEED), curve),
+    "KRLS-T, classes": Fit(partial(KRLSTClassifier, learn_scales=True, **SEED), plane),
+    "KRLS-T, sparse": Fit(partial(KRLSTClassifier, forget=0.9, **SEED), partial(sparse, classes=3)),
     "policy": Fit(partial(KernelPolicyEvaluation, gamma=1.0, **SEED), transitions),
     "policy, gradient": Fit(
         partial(KernelPolicyEvaluation, method="gradient", average=True, **CAP), transitions

@@ -334,6 +334,14 @@ class StreamModel(Saved):
         """The probability of each of ``classes_``, where the estimator has it."""
         return self.model.predict_proba(self._features(batch))  # type: ignore[no-any-return]
 
+    @available_if(lambda self: hasattr(self.model, "predict_interval"))
+    def predict_interval(self, batch: Batch, coverage: float = 0.9) -> NDArray[np.float64]:
+        """(n, 2): the estimator's ``predict_interval``, where it has one."""
+        X = self._features(batch)
+        if not len(batch):
+            return np.empty((0, 2))
+        return self.model.predict_interval(X, coverage)  # type: ignore[no-any-return]
+
     @property
     def classes_(self) -> NDArray[Any]:
         """The labels met so far, sorted."""

@@ -375,6 +375,25 @@ def test_numbers_to_predict(tool, tmp_path):
     )
 
 
+def test_intervals_of_numbers(tool, tmp_path):
+    write_rows(tmp_path / "numbers.csv", 600, numbers=True)
+    words = ("learn", "numbers.csv", "--target", "height", "--model", "krlst", "--out", "m.ks")
+    tool(*words, "--max-points", 20)
+    lines = tool("predict", "m.ks", "numbers.csv", "--interval", 0.8).out.splitlines()
+    assert lines[0] == "line,predicted_height,low,high"
+    rows = np.array([line.split(",") for line in lines[1:]], dtype=float)
+    assert len(rows) == 600
+    assert (rows[:, 2] < rows[:, 1]).all()
+    assert (rows[:, 1] < rows[:, 3]).all()
+    wider = tool("predict", "m.ks", "numbers.csv", "--interval", 0.95).out.splitlines()
+    assert float(wider[1].split(",")[2]) < rows[0, 2]
+    wrong = tool("predict", "m.ks", "numbers.csv", "--interval", 90, code=2).err
+    assert "between 0 and 1" in wrong
+    tool(*words[:4], "--out", "polk.ks")
+    none = tool("predict", "polk.ks", "numbers.csv", "--interval", 0.9, code=2).err
+    assert "has no intervals; learn with --model auto or krlst" in none
+
+
 def _as_stdin(monkeypatch, data: bytes) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
 

@@ -50,6 +50,13 @@ def predict(
             "values where there are none.",
         ),
     ] = False,
+    interval: Annotated[
+        Optional[float],
+        typer.Option(
+            help="Also an interval, low and high, that contains the true number this often: 0.9, "
+            "for example (learn --model auto or krlst)."
+        ),
+    ] = None,
     keep: Annotated[
         Optional[list[str]],
         typer.Option(help="A column to copy in front of the prediction; may be repeated."),
@@ -65,6 +72,7 @@ def predict(
     score: Any = getattr(learned, "predict_proba", getattr(learned, "decision_function", None))
     kept = list(dict.fromkeys(keep or []))
     ours = ["line", f"predicted_{learned.target}", *_score_names(learned, scores)]
+    ours += _interval_names(learned, interval)
     theirs = [f"{name}_" if name in ours else name for name in kept]
     source = _open(learned, file, reading, keep=kept)
     with contextlib.closing(source):
@@ -78,6 +86,8 @@ def predict(
                 columns.append(learned.predict(batch).tolist())
                 if scores:
                     columns.extend(score(batch).reshape(len(batch), -1).T.tolist())
+                if interval is not None:
+                    columns.extend(learned.predict_interval(batch, interval).T.tolist())
                 writer.writerows(zip(*columns, strict=True))
         warn_of_bad_rows(source)
 
@@ -216,3 +226,20 @@ def _score_names(model: StreamModel, wanted: bool) -> list[str]:
         return [f"probability_{label}" for label in model.classes_]
     several = len(model.classes_) > 2
     return [f"decision_{label}" for label in model.classes_] if several else ["decision"]
+
+
+def _interval_names(model: StreamModel, coverage: float | None) -> list[str]:
+    if coverage is None:
+        return []
+    if not 0.0 < coverage < 1.0:
+        raise UserError(
+            f"--interval is {coverage:g}: how often the true number should lie inside",
+            "give a number between 0 and 1, such as 0.9",
+        )
+    if not hasattr(model, "predict_interval"):
+        if model.task == "classification":
+            raise UserError("--interval is for numbers", "use --scores for classes")
+        raise UserError(
+            f"a {type(model.model).__name__} has no intervals", "learn with --model auto or krlst"
+        )
+    return ["low", "high"]

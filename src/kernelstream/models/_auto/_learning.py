@@ -87,9 +87,9 @@ class UnitState:
             made = units.restore(self._run(rows, _NOTHING, weights)[0][:, 0])
             new = units.count == 0.0
             units.follow(targets)
-            change = units.refit()
-            if not new:
-                self._change_units(*change)
+            shift, stretch = units.refit()
+            if not new:  # there was no unit before: nothing but the center changes
+                self._change_units(shift * stretch, 1.0)
             self._run(rows, units.measure(targets), weights)
             return made, np.inf
         measured = units.measure(targets)
