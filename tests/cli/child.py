@@ -4,6 +4,7 @@ import os
 import sys
 import warnings
 
+import matplotlib  # noqa: F401  an old one warns about a new pyparsing
 import pandas  # noqa: F401
 import pyarrow.csv  # noqa: F401
 
