@@ -20,6 +20,8 @@ BENCHMARKS = {
     "defaults": "accuracy.defaults",
     "auto": "auto.main",
     "auto-tables": "auto.tables",
+    "auto-soak": "auto_parts.soak",
+    "auto-parts": "auto_parts.ablation",
     "mnist": "accuracy.mnist",
     "mnist-busy": "accuracy.mnist_busy",
     "intervals": "intervals.main",

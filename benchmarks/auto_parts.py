@@ -1,0 +1,153 @@
+"""The automatic model, taken apart: long and degenerate streams, and each part left out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from benchmarks.auto_streams import read
+from benchmarks.share import share
+from benchmarks.tables import show
+from kernelstream import AutoClassifier, AutoRegressor, streams
+from kernelstream.models._auto import _committee as committee
+from kernelstream.models._auto import _group as group
+
+ROWS = 1_000_000
+GENERATORS = {
+    name.removeprefix("make_").replace("_", " "): getattr(streams, name)
+    for name in (
+        "make_transient_chessboard", "make_moving_squares", "make_changing_board", "make_sea",
+        "make_rotating_hyperplane", "make_interchanging_rbf", "make_random_trees",
+        "make_changing_relevance", "make_random_walk", "make_seasonal",
+    )
+}  # fmt: skip
+#: Streams without structure are left to others; numbers and classes, with drift and without.
+ABLATED = (
+    "elec2", "hyp0", "interchanging RBF", "covtype", "a9a", "cod-rna", "ijcnn1", "casp", "cadata",
+    "kin8nm", "concrete", "laser",
+)  # fmt: skip
+
+
+def soak() -> None:
+    """A million rows of each generator, and rows that are hard on numerics."""
+    rows = []
+    with threadpool_limits(1):
+        for name, make in GENERATORS.items():
+            X, y = make(int(share() * ROWS), random_state=0)
+            rows.append(_measured(name, np.asarray(X, dtype=float), y))
+        rows += [_measured(name, X, y) for name, (X, y) in _hard(int(share() * ROWS) // 10)]
+    show(["stream", "rows", "error", "largest residual", "bytes", "us per row"], rows)
+
+
+def _hard(n: int) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    random = np.random.default_rng(0)
+    X = random.normal(size=(n, 5))
+    y = (X[:, 0] * X[:, 1] > 0.0).astype(int)
+    yield "duplicates", (X[random.integers(20, size=n)], y)
+    yield "collinear", (np.outer(X[:, 0], [1.0, -2.0, 0.5]), y)
+    yield "constant", (np.ones((n, 3)), y)
+    yield "1e150", (X * 1e150, X[:, 0] * 1e150)
+    yield "one class", (X, np.zeros(n, int))
+    yield "1,000 classes", (X[: n // 20], random.integers(1000, size=n // 20))
+
+
+def _measured(name: str, X: Any, y: Any) -> list[Any]:
+    numbers = y.dtype.kind == "f" and len(np.unique(y)) > 50
+    model: Any = (AutoRegressor if numbers else AutoClassifier)(random_state=0)
+    known = {} if numbers else {"classes": np.unique(y)}
+    start, worst, wrong = time.process_time(), 0.0, []
+    for part in np.array_split(np.arange(len(y)), 10):
+        made = model.predict_then_learn(X[part], y[part], **known)
+        known = {}
+        wrong.append(np.abs(made - y[part]) if numbers else made != y[part])
+        groups = [each for each in model._state.committee.groups if each is not None]
+        worst = max(worst, *(each.residual() for each in groups))
+    seconds = time.process_time() - start
+    errors = np.concatenate(wrong)
+    spread = np.abs(y - y.mean()).mean() or 1.0 if numbers else 1.0
+    error = f"{errors.mean() / spread:.3f}" if numbers else f"{100.0 * errors.mean():.2f} %"
+    each = 1e6 * seconds / len(y)
+    return [name, f"{len(y):,}", error, f"{worst:.1e}", f"{model.nbytes_:,}", f"{each:.0f}"]
+
+
+def ablation() -> None:
+    """What each part is worth: the error without it, over that with it."""
+    table = []
+    with threadpool_limits(1):
+        for name in ABLATED:
+            stream = read(name).first(max(500, int(share() * 20_000)))
+            whole = _error(stream)
+            ratios = [f"{whole:.4g}"]
+            for without in PARTS.values():
+                with without():
+                    ratios.append(f"{_error(stream) / whole:.3f}")
+            table.append([name, *ratios])
+            print(*table[-1], flush=True)
+    show(["stream", "error", *(f"without {part}" for part in PARTS)], table)
+
+
+def _error(stream: Any) -> float:
+    """Percent of mistakes, or the root of the mean squared error in deviations."""
+    if stream.numbers:
+        made = AutoRegressor(random_state=0).predict_then_learn(stream.X, stream.y)
+        wrong = np.square(made - stream.y)[1:]
+        return float(np.sqrt(wrong.mean()) / stream.y.std())
+    known = np.unique(stream.y)
+    made = AutoClassifier(random_state=0).predict_then_learn(stream.X, stream.y, classes=known)
+    return float(100.0 * np.mean(made != stream.y))
+
+
+Without = Callable[[], Any]
+
+
+def _nothing(*_: Any) -> None:
+    pass
+
+
+def _method(home: Any, name: str) -> Without:
+    return lambda: patch.object(home, name, _nothing)
+
+
+@contextmanager
+def _without_experts(choose: Callable[[Any], Any]) -> Iterator[None]:
+    make = committee.Committee._mixtures
+
+    def fewer(self: Any) -> Any:
+        mixture = make(self)
+        mixture.used[:, choose(self)] = 0
+        for shares in (mixture.shares, mixture.past, mixture.recent):
+            shares *= mixture.used
+            shares /= shares.sum(axis=1, keepdims=True)
+        mixture.powers[:] *= mixture.used
+        return mixture
+
+    with patch.object(committee.Committee, "_mixtures", fewer):
+        yield
+
+
+def _experts(choose: Callable[[Any], Any]) -> Without:
+    return lambda: _without_experts(choose)
+
+
+#: Each part, and how to leave it out.
+PARTS: dict[str, Without] = {
+    "second order": _experts(lambda c: [committee.SIZE * k for k in range(len(c.groups))]),
+    "first order": _experts(
+        lambda c: [k for k in range(committee.SIZE * len(c.groups)) if k % committee.SIZE]
+    ),
+    "linear": _experts(
+        lambda c: [committee.SIZE * len(c.groups) + k for k in range(len(c.linear))]
+    ),
+    "last labels": _experts(lambda c: c._uses_last_target()),
+    "learned scales": _method(group.Group, "_learn_metric"),
+    "rehearsal": _method(group.Group, "rehearse"),
+    "race": _method(committee.Committee, "_race"),
+    "moves": _method(committee.Committee, "_move"),
+    "undone races": _method(committee.Committee, "_undo_race"),
+}
