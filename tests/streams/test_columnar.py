@@ -118,11 +118,7 @@ def test_damage_raises_an_error_that_names_the_file(tmp_path, kind):
     words = pa.array([f"{number:x}" * 40 for number in range(N)])
     path = save(kind, tmp_path, pa.table({"word": words}))
     data = bytearray(path.read_bytes())
-<<<<<<< HEAD
-    place = len(data) // 2
-=======
     place = len(data) // 4  # before the footer
->>>>>>> oldest
     # No text, no compressed data, no lengths; more than the statistics that nobody reads.
     data[place : place + 320] = bytes(range(200, 240)) * 8
     path.write_bytes(data)
