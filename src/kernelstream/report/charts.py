@@ -208,7 +208,7 @@ def stacked_chart(
         x_ticks=axis_ticks(*x_range, 5, compact),
         y_ticks=axis_ticks(0.0, 1.0, 4, percent, down=True),
         areas=areas,
-        keys=[*keys, Key(mark_label, "mark")] if len(marks) else keys,
+        keys=[*keys, Key(mark_label, "mark ink")] if len(marks) else keys,
         marks=[
             Tick(round(place, 3), f"{mark_label}: {mark:,.0f}")
             for mark, place in zip(marks, places, strict=True)
