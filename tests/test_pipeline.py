@@ -46,12 +46,12 @@ def rows(task, *, texts, n=N, gaps=True, seed=0):
     return Batch(columns, lines=np.arange(n) + 2)
 
 
-def fresh(task, batch, **parameters):
+def fresh(task, batch, units="moving", **parameters):
     kinds = {
         name: "text" if isinstance(column, Text) else "number"
         for name, column in batch.columns.items()
     }
-    preparation = Preparation(kinds, ignore=["y"], warm_up=WARM_UP, buckets=8)
+    preparation = Preparation(kinds, ignore=["y"], units=units, warm_up=WARM_UP, buckets=8)
     preparation.start(cut(batch, 0, min(10, len(batch))))
     estimator = POLKClassifier if task == "classification" else POLKRegressor
     parameters = {"gamma": preparation.suggested_gamma, "random_state": 0, **parameters}
@@ -107,8 +107,8 @@ def test_any_chunking_any_stop_gives_the_same_bits(
 @texts_or_not
 def test_predictions_are_made_before_learning_also_of_rows_without_target(task, texts):
     batch = rows(task, texts=texts)
-    said, _ = fresh(task, batch).predict_then_learn(batch)
-    model = fresh(task, batch).learn(cut(batch, 0, WARM_UP + 20))
+    said, _ = fresh(task, batch, "frozen").predict_then_learn(batch)
+    model = fresh(task, batch, "frozen").learn(cut(batch, 0, WARM_UP + 20))
     for row in range(WARM_UP + 20, N):  # no statistics move any more
         one = cut(batch, row, row + 1)
         expected = model.predict(one)[0]
@@ -267,7 +267,8 @@ def test_an_error_inside_the_estimator_changes_nothing(task):
     x[155] = 1e140
     bad = Batch({**batch.columns, "x": x}, lines=batch.lines)
     for learned in (20, 100):
-        model = fresh(task, batch, kernel="poly", degree=30, gamma=0.01, eta0=1e-9)
+        poly = {"kernel": "poly", "degree": 30, "gamma": 0.01, "eta0": 1e-9}
+        model = fresh(task, batch, "frozen", **poly)  # moving units would compress it
         model.learn(cut(batch, 0, learned))
         before = model.fingerprint()
         with pytest.raises(ValueError, match="too large for"):

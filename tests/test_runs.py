@@ -249,7 +249,8 @@ def test_a_report_and_notes_in_words_of_python(tmp_path):
     table = pd.DataFrame({"x": random.normal(size=3000), "y": random.normal(size=3000)})
     table["x"] += np.where(np.arange(3000) > 1500, 1e4, 0.0)
     table.to_csv(tmp_path / "rows.csv", index=False)
-    run = Run(tmp_path / "rows.csv", "y", "colk", report=tmp_path / "page.html")
+    frozen = {"units": "frozen", "report": tmp_path / "page.html"}
+    run = Run(tmp_path / "rows.csv", "y", "colk", **frozen)
     notes = run.run().notes
     assert any("try another gamma, eta0 or model" in note for note in notes)
     assert any("leave it out (drop=['x']) or let more rows" in note for note in notes)
