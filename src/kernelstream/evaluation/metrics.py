@@ -27,7 +27,7 @@ from kernelstream.evaluation.sums import (
 )
 
 #: Probabilities below this count as this, as in scikit-learn.
-SMALLEST_CHANCE = float(np.finfo(np.float64).eps)
+SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)
 
 
 # ---- what a metric is ---------------------------------------------------------------------
@@ -214,7 +214,7 @@ class ClassMetrics(_StreamMetrics[ClassSummary]):
         super().__init__(metrics, window=window, fading=fading)
         self.labels = Labels() if labels is None else labels
         needs = {METRICS[name].needs for name in self.names}
-        self._extras = sorted(needs - {""})
+        self._extras = [name for name in ("probability", "decision") if name in needs]  # in order
         self._recent = Recent(window, 2 + len(self._extras))
         self._counts = {suffix: Counts(factor) for suffix, factor in self._factors.items()}
         self._losses = {suffix: Sums(factor, 2) for suffix, factor in self._factors.items()}
@@ -263,7 +263,7 @@ class ClassMetrics(_StreamMetrics[ClassSummary]):
                 raise ValueError(f"{', '.join(self.names)}: update needs {name}=")
             extra = np.asarray(given, dtype=np.float64)
             if name == "probability":
-                extra = -np.log(np.clip(extra, SMALLEST_CHANCE, 1.0))
+                extra = -np.log(np.clip(extra, SMALLEST_PROBABILITY, 1.0))
                 for sums in self._losses.values():
                     sums.run(np.stack([np.ones(len(extra)), extra], axis=1))
             columns.append(extra)
