@@ -19,7 +19,7 @@ from kernelstream.evaluation.labels import Codes, Labels
 from kernelstream.evaluation.sums import Counts, Floats, Recent, Sums, all_codes, copied, enlarged
 
 #: Probabilities below this count as this, as in scikit-learn.
-SMALLEST_CHANCE = float(np.finfo(np.float64).eps)
+SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)
 
 
 # ---- what a metric is ---------------------------------------------------------------------
@@ -220,7 +220,7 @@ class ClassMetrics(_StreamMetrics[ClassSummary]):
         super().__init__(metrics, window=window, fading=fading)
         self.labels = Labels() if labels is None else labels
         needs = {METRICS[name].needs for name in self.names}
-        self._extras = sorted(needs - {""})
+        self._extras = [name for name in ("probability", "decision") if name in needs]  # in order
         self._recent = Recent(window, 2 + len(self._extras))
         self._counts = {suffix: Counts(factor) for suffix, factor in self._factors.items()}
         self._add_sums("losses", 2)
@@ -260,7 +260,7 @@ class ClassMetrics(_StreamMetrics[ClassSummary]):
                 raise ValueError(f"{', '.join(self.names)}: update needs {name}=")
             extra = np.asarray(extras[name], dtype=np.float64)
             if name == "probability":
-                extra = -np.log(np.clip(extra, SMALLEST_CHANCE, 1.0))
+                extra = -np.log(np.clip(extra, SMALLEST_PROBABILITY, 1.0))
                 for sums in self._sums.values():
                     sums.run(np.stack([np.ones(len(extra)), extra], axis=1))
             columns.append(extra)
