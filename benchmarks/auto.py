@@ -1,6 +1,6 @@
 """The automatic model against other programs: nothing is tuned, every row is predicted first.
 
-Hours with all programs. What is measured is kept in ``build/``, so that a run goes on where an
+Long with all programs. What is measured is kept in ``build/``, so that a run goes on where an
 earlier one was stopped; ``auto-tables`` prints what there is so far.
 """
 
@@ -116,6 +116,8 @@ def _tables(cells: Cells, rows: str, names: list[str]) -> None:
             if kind == numbers and (name, names[0]) in cells
             and any((name, other) in cells for other in names[1:])
         ]  # fmt: skip
+        if not streams:
+            continue
         shown = [name for name in names if any((stream, name) in cells for stream in streams)]
         what = "RMSE in standard deviations" if numbers else "mistakes in %"
         show(f"{what}, {rows}", ["stream", *shown], _errors(cells, streams, shown))
