@@ -17,7 +17,7 @@ from scipy.special import expit, softmax
 
 from benchmarks.auto_streams import Stream
 from kernelstream import registry
-from kernelstream.core.experts.units import ColumnUnits, moving_units
+from kernelstream.core.units import ColumnUnits, moving_units
 from kernelstream.errors import CapWarning
 
 FEATURES, WARM_UP, CHUNK = 400, 1000, 100  # of Nystroem + SGD

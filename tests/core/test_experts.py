@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelstream.core.experts import steps
-from kernelstream.core.experts.units import ColumnUnits, moving_units
+from kernelstream.core.units import ColumnUnits, moving_units
 from kernelstream.core.jit import INTERPRETED, compiled
 from kernelstream.core.splitmix import uniform
 from kernelstream.models._auto._group import Group
