@@ -101,7 +101,7 @@ def _text(command, name):
 
 def test_help_shows_the_defaults_of_the_classes():
     shown = [
-        f"{name}: {inspect.signature(method.classifier).parameters['max_points'].default}"
+        f"{name}: {inspect.signature(method.classifier).parameters['max_points'].default}".lower()
         for name, method in METHODS.items()
     ]
     assert method_options()["max_points"].endswith(f"\\[{'; '.join(shown)}]")

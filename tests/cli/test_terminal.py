@@ -85,7 +85,7 @@ def test_commands_show_no_control_characters(screen, evil):
 
 
 def test_errors_and_notes_show_no_control_characters(screen, evil, tmp_path):
-    learn = ("learn", "evil.csv", "--target", "label")
+    learn = ("learn", "evil.csv", "--target", "label", "--model", "polk")
     assert SHOWN in screen(*learn, "--out", f"{EVIL}.ks")
     assert SHOWN in screen("compress", f"{EVIL}.ks", "--max-points", 5, "--out", f"{EVIL}.2")
     assert SHOWN in screen("learn", f"{EVIL}.csv", code=2)

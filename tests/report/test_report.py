@@ -454,7 +454,7 @@ def test_a_model_of_many_experts(tmp_path, features, numbers):
     for words in ("What the model did", "Mostly <experts>.", "Shares of the experts", "x0",
                   "Which columns matter", "Saved model", "not learned from them"):  # fmt: skip
         assert words in page.text
-    assert "stored point" not in page.text
+    assert 'class="swatch stored' not in page.source
     areas = re.findall(r'class="area" fill="(#\w+)" d="M([^"]*)Z"', page.source)
     assert len(areas) == min(8, len(model.history_) - 1)
     corners = [tuple(map(float, spot.split(","))) for _, path in areas for spot in path.split("L")]
