@@ -101,7 +101,9 @@ OF_RUNS = {"random_state": 0, "gamma": 0.5}
 def test_defaults_are_the_same_on_the_command_line(made, name, task):
     method = registry.models()[name]
     kind = method.classifier if task == "classification" else method.regressor
-    assert made(name, task, {}, gamma=0.5).get_params() == {**kind().get_params(), **OF_RUNS}
+    known = kind().get_params()
+    of_runs = {key: value for key, value in OF_RUNS.items() if key in known}
+    assert made(name, task, {}, gamma=0.5).get_params() == {**known, **of_runs}
 
 
 @pytest.mark.parametrize(("loss", "kind"), [("hinge", POLKClassifier), ("huber", POLKRegressor)])

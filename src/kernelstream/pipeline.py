@@ -65,15 +65,15 @@ def guess_task(column: Column) -> str:
 def _raw_column(feature: str, inputs: Mapping[str, str]) -> str:
     """The raw column that a feature is made of; texts that share features are named together.
 
-    >>> _raw_column("day cos week", {"day": "date"}), _raw_column("text[7]", {"a": "text"})
-    ('day', 'a')
+    >>> _raw_column("day cos week", {"day": "date"}), _raw_column("city=Bonn", {"city": "text"})
+    ('day', 'city')
     """
     if feature in inputs:
         return feature
     texts = [name for name, kind in inputs.items() if kind == "text"]
-    if re.fullmatch(r"text\[\d+\]", feature) and texts:
+    if re.fullmatch(r"(text|other texts )\[\d+\]", feature) and texts:
         return " or ".join(texts)
-    own = [name for name in inputs if feature.startswith(f"{name} ")]
+    own = [name for name in inputs if feature.startswith((f"{name} ", f"{name}="))]
     return max(own, key=len) if own else feature
 
 

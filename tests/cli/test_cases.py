@@ -228,7 +228,7 @@ MISTAKES = {
     "merge without the file": (
         None, ("merge", "model.ks", "none.ks", "--out", "s.ks"), "there is no file none.ks"),
     "unknown generator": (
-        None, ("datasets", "generate", "sea", "--out", "sea.csv"), "one of: multidist, outliers"),
+        None, ("datasets", "generate", "seas", "--out", "sea.csv"), "one of: multidist, outliers"),
     "unknown suffix to write": (
         None, ("datasets", "generate", "outliers", "--out", "o.xls"), ".csv, .tsv, .parquet"),
     "convert texts to libsvm": (
@@ -389,7 +389,7 @@ def test_intervals_of_numbers(tool, tmp_path):
     assert float(wider[1].split(",")[2]) < rows[0, 2]
     wrong = tool("predict", "m.ks", "numbers.csv", "--interval", 90, code=2).err
     assert "between 0 and 1" in wrong
-    tool(*words[:4], "--out", "polk.ks")
+    tool(*words[:4], "--model", "polk", "--out", "polk.ks")
     none = tool("predict", "polk.ks", "numbers.csv", "--interval", 0.9, code=2).err
     assert "has no intervals; learn with --model auto or krlst" in none
 

@@ -220,7 +220,7 @@ def test_merging(tool, tmp_path, numbers):
     tool("learn", "b.csv", *SETTINGS[numbers], "--out", "stranger.ks")
     tool("learn", "b.csv", *SETTINGS[numbers], "--like", "a.ks", "--out", "b.ks")
     refused = tool("merge", "a.ks", "stranger.ks", "--out", "m.ks", code=2)
-    assert refused.err.endswith("in another way than a.ks; learn it with --like a.ks\n")
+    assert "in another way than a.ks; learn it with --like a.ks (" in refused.err
     assert not (tmp_path / "m.ks").exists()
 
     merged = json.loads(tool("merge", "a.ks", "b.ks", "--out", "m.ks", "--json").out)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from kernelstream.core.experts import steps
-from kernelstream.core.units import ColumnUnits, moving_units
 from kernelstream.core.jit import INTERPRETED, compiled
 from kernelstream.core.splitmix import uniform
+from kernelstream.core.units import ColumnUnits, moving_units
 from kernelstream.models._auto._group import Group
 from tests.core.tools import size
 from tests.naive import experts as naive

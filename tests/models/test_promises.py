@@ -597,7 +597,7 @@ def arrays_in(value):
         return [value]
     if isinstance(value, dict):
         value = value.values()
-    elif hasattr(value, "__dict__") and not isinstance(value, type):
+    elif type(value).__module__.startswith("kernelstream.") and hasattr(value, "__dict__"):
         value = vars(value).values()
     elif not isinstance(value, list | tuple):
         return []

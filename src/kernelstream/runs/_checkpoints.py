@@ -21,7 +21,9 @@ _KIND = "Checkpoint"
 _NAMES = {"method": "model", "columns": "schema", "against_neutral": "report"}
 
 #: Defaults of version 0.1, and what they are now.
-_CHANGED_DEFAULTS = {"units": ("frozen", "moving"), "buckets": (256, 128)}
+_CHANGED_DEFAULTS = {
+    "method": ("polk", "auto"), "units": ("frozen", "moving"), "buckets": (256, 128)
+}  # fmt: skip
 
 
 class Scored(NamedTuple):

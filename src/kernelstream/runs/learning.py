@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import clone, is_classifier
 
+from kernelstream import registry
 from kernelstream.core.threads import one_thread
 from kernelstream.errors import DivergenceError
 from kernelstream.evaluation import Prequential, Trace
@@ -176,7 +177,8 @@ class Run(StreamRun):
         self._report = report
         self._path = None if checkpoint is None else Path(checkpoint) / "checkpoint.ks"
         self._pause = checkpoint_seconds
-        self._rows: tuple[Any, Any, int] | None = None  # of a batch, and how many are done
+        self._parts: list[Batch] = []  # of a batch, not learned from yet
+        self._rows: tuple[Any, Any, int] | None = None  # of the first, and how many are done
         if self._path is not None and self._path.exists():
             if not resume:
                 cure = f"go on with {spelling('resume', True)}, or delete it"
@@ -268,6 +270,10 @@ class Run(StreamRun):
         self._open(position=found.position, schema=found.schema)
         self.model, self.score = found.own
         self.neutral = found.neutral
+        if isinstance(found.settings["method"], str) and self.method is not None:
+            # The default was another one when the run began.
+            self.method = registry.models().get(found.settings["method"], self.method)
+            self.settings["method"] = found.settings["method"]
 
     def compile(self) -> Self:
         """Load or make the machine code now, so that the times measured are the model's."""
@@ -303,13 +309,11 @@ class Run(StreamRun):
             X, y, first = self._rows
             part = slice(first, first + STEP_ROWS)
             with one_thread():  # also for what looks at rows: threads wait on a busy machine
-                for rows, targets in self._kept.parts(X[part], y[part]):
-                    self.score._update_prepared(rows, targets)
-                    self._compare(rows, targets)
-                    self._kept.follow(rows, targets)
+                self.score._update_prepared(X[part], y[part])
+                self._compare(X[part], y[part])
             self._rows = X, y, part.stop
             if part.stop >= len(y):
-                self._batch_is_done()
+                self._part_is_done()
         except StopIteration:
             raise
         except BaseException:  # the model may have learned what was not counted
@@ -330,26 +334,30 @@ class Run(StreamRun):
 
     def _next_batch(self) -> bool:
         """Have the next rows with a target at hand, if the batch has any; False at the end."""
-        batch = self.read()
-        if batch is None:
-            self._end()
-            return False
-        X, y = self.model.admit(batch)
+        if not self._parts:
+            batch = self.read()
+            if batch is None:
+                self._end()
+                return False
+            self._parts = self._kept.parts(batch)
+        X, y = self.model.admit(self._parts[0])
         self._rows = X, y, 0
         if not len(y):
-            self._batch_is_done()
+            self._part_is_done()
         return True
 
-    def _batch_is_done(self) -> None:
+    def _part_is_done(self) -> None:
         assert self._rows is not None
         X, y, _ = self._rows
         self._rows = None
+        self._kept.follow(self._parts.pop(0), len(y))
         if len(y):
             rows: Any = X, y
             if self.sample is not None and len(y) < SAMPLE_ROWS:
                 rows = tuple(map(join, self.sample, rows))
             self.sample = tuple(part[-SAMPLE_ROWS:] for part in rows)
-        if self._path is not None and time.perf_counter() - self._saved >= self._pause:
+        over = time.perf_counter() - self._saved >= self._pause
+        if self._path is not None and over and not self._parts:
             self._save_checkpoint(self._path)
             self._saved = time.perf_counter()
 

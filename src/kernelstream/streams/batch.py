@@ -51,6 +51,17 @@ class Batch:
     def __len__(self) -> int:
         return len(self.lines)
 
+    def part(self, start: int, stop: int) -> Batch:
+        """Some of its rows."""
+        columns = {
+            name: Text(column.codes[start:stop], column.values)
+            if isinstance(column, Text)
+            else column[start:stop]
+            for name, column in self.columns.items()
+        }
+        matrix = None if self.matrix is None else slice_rows(self.matrix, start, stop)
+        return Batch(columns, matrix, self.lines[start:stop], self.bounded)
+
 
 def slice_rows(matrix: Any, start: int, stop: int) -> Any:
     """Rows of an array or a CSR matrix, without a copy."""

@@ -9,15 +9,17 @@ from kernelstream.core.jit import compiled
 
 #: The numbers of the watch.
 WATCH_STATUS = np.dtype(
-    [
-        ("seen", np.int64),
-        ("rows", np.int64),  # since the last mark
-        ("fast", np.float64),  # mean loss lately
-        ("slow", np.float64),  # and for longer
-        ("variance", np.float64),
-        ("scale", np.float64),  # squared errors of numbers, as the mixture has it
-    ],
-    align=True,
+    (
+        np.record,
+        [
+            ("seen", np.int64),
+            ("rows", np.int64),  # since the last mark
+            ("fast", np.float64),  # mean loss lately
+            ("slow", np.float64),  # and for longer
+            ("variance", np.float64),
+            ("scale", np.float64),  # squared errors of numbers, as the mixture has it
+        ],
+    )
 )
 
 #: Rows over which the two means go.
@@ -25,7 +27,7 @@ FAST, SLOW = 50.0, 1000.0
 #: Rows before the first mark, and between two.
 APART = 500
 #: A mark: the fast mean is so many of its deviations above the slow one, and so many times it.
-FAR, TIMES = 5.0, 1.25
+FAR, TIMES = 6.0, 1.5
 #: A single loss counts for at most so many deviations: a mark needs several bad rows.
 MOST = 5.0
 #: Rows after which deviations are known well enough for that.
