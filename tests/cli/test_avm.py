@@ -92,7 +92,7 @@ def test_help_says_what_average_is_in_each_method():
     for word in ("avm: Predict with the mean", "True", "False", '"auto"'):
         assert word in text
     text = method_options()["average_horizon"]
-    assert "polk, colk: Of average: how many steps" in text
+    assert "colk, polk: Of average: how many steps" in text
     assert "avm: Of average: the last part of the stream" in text
 
 
