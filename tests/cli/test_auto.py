@@ -65,6 +65,6 @@ def test_it_is_not_one_function(tool, tmp_path, rows, words):
 def test_it_is_like_no_other(tool, model, rows):
     words = ("learn", rows, "--target", "label", "--like", model)
     refused = tool(*words, code=2).err
-    assert "--like is for models that are to be merged, and a AutoClassifier cannot be" in refused
+    assert "--like is for models that are to be merged: AutoClassifier cannot be" in refused
     tool(*words, "--model", "polk", "--out", "alike.ks")
     assert load("alike.ks").prepares_like(load(model))

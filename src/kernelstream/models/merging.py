@@ -68,8 +68,8 @@ def merge(
     for model in models:
         if not isinstance(model, KernelEstimator):
             raise TypeError(
-                f"merge takes models that are one kernel expansion, such as POLKClassifier's, got "
-                f"a {type(model).__name__}: learn with POLK or COLK what is to be merged"
+                "merge takes models of this package that are one kernel expansion, got "
+                f"{type(model).__name__}: learn with POLK or COLK what is to be merged"
             )
         model._fitted()
         if why := needs_its_points(model):

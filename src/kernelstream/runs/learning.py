@@ -260,7 +260,7 @@ class Run(StreamRun):
 
     def _refuse_like(self, estimator: Any) -> None:
         raise RunError(
-            f"{self._spelling('like')} is for models that are to be merged, and a "
+            f"{self._spelling('like')} is for models that are to be merged: "
             f"{type(estimator).__name__} cannot be",
             f"leave it out, or take {self._spelling('model', 'polk')}",
         )
