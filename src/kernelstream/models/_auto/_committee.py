@@ -32,6 +32,8 @@ _FIRST_RACE = 2048
 _CHANGING = 0.25
 #: Rows after which groups no longer learn from the latest rows again.
 _LAST_REHEARSAL = 2048
+#: The certainty that groups keep where predictions became worse at once.
+_KEPT_IN_DRIFT = 0.02
 #: Events that are remembered.
 _MOST_EVENTS = 50
 #: The full metric needs the square of the features.
@@ -136,6 +138,7 @@ class Committee:
         self.raced = 0  # the row of the race, 0 before
         self.leader = self.challenger = -1
         self.moved = 0  # the row of the last move
+        self.marks_met = 0  # marks of the history that were answered
         self.closed: dict[float, tuple[int, int]] = {}  # scale: closed until, openings
         self.events: list[tuple[int, str]] = []
         self.history = History()
@@ -330,6 +333,11 @@ class Committee:
                 group.renew()
                 if FIRST_SCALES <= group.age <= _LAST_REHEARSAL:
                     group.rehearse(self.memory_rows, self.memory_targets)
+        if self.seen % EVERY == 0 and self.history.all_marks > self.marks_met:
+            self.marks_met = self.history.all_marks
+            for group in self.groups:
+                if group is not None:  # what was certain no longer is
+                    group.renew(_KEPT_IN_DRIFT)
         if self.seen % EVERY == 0 and self.seen >= 2 * EVERY:
             self._judge_challenger()
             self._undo_race()

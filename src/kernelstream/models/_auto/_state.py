@@ -66,6 +66,7 @@ class AutoState(UnitState):
             "leader": committee.leader,
             "challenger": committee.challenger,
             "moved": committee.moved,
+            "marks_met": committee.marks_met,
             "closed": [[scale, *when] for scale, when in committee.closed.items()],
             "events": [list(event) for event in committee.events],
             "groups": groups,
@@ -89,7 +90,9 @@ class AutoState(UnitState):
         """The state behind :meth:`to_document`; ValueError if it cannot be one."""
         numbers = header["target"] is not None
         sizes = Sizes(*header["sizes"])
-        whole = [header[name] for name in ("outputs", "seen", "raced", "moved", "seed")]
+        whole = [
+            header[name] for name in ("outputs", "seen", "raced", "moved", "marks_met", "seed")
+        ]
         whole += [sizes.most, sizes.large, sizes.memory, features]
         if not all(type(number) is int and 0 <= number < 2**62 for number in whole):
             raise ValueError("the numbers of the state are out of range")
@@ -140,7 +143,7 @@ class AutoState(UnitState):
             raise ValueError("the remembered rows contradict the state")
         fill(_plain_arrays(committee), arrays)
         committee.seen, committee.raced = header["seen"], header["raced"]
-        committee.moved = header["moved"]
+        committee.moved, committee.marks_met = header["moved"], header["marks_met"]
         history = part_of("history_", arrays)
         committee.history = History.from_document(header["history"], history, committee.seen)
         for name in ("leader", "challenger"):
