@@ -216,7 +216,7 @@ class MovingUnits:
         if rows.shape != () or rows.dtype != np.int64 or not 0 <= rows < 2**53:
             raise ValueError("the running statistics have no valid number of rows")
         mean, squares = 2.0 * LARGEST_ENTRY, 9.0 * LARGEST_ENTRY**2  # with room for rounding
-        most = (rows, mean, squares, 1.0, squares, LARGEST_ENTRY, LARGEST_ENTRY)
+        most = (rows, mean, squares, 1.0, squares, LARGEST_ENTRY, LARGEST_ENTRY, 1e3, 1e3)
         for part, largest in zip(parts, most, strict=True):
             if part.shape != (width,) or part.dtype != np.float64 or not np.isfinite(part).all():
                 raise ValueError("the running statistics contradict the columns")

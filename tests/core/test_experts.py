@@ -117,6 +117,15 @@ def test_implicit_steps_solve_their_equation(margin, reach):
     assert s == pytest.approx(right, rel=1e-6, abs=1e-9)
 
 
+def naive_unit(known, m, v, filled, power):
+    """What is 0 and what is 1 in a column."""
+    if 0.0 < filled < 0.5:
+        return 0.0, max(np.sqrt(v), 0.5 * np.sqrt(power / filled))
+    if len(set(known)) == 2:
+        return m, max(np.sqrt(v), 0.5 * np.ptp(known))
+    return m, np.sqrt(v)
+
+
 def naive_units(X):
     """Units of each column, one value at a time."""
     out = np.zeros_like(X)
@@ -128,14 +137,15 @@ def naive_units(X):
                 continue
             known.append(x)
             a = max(1.0 / len(known), 1.0 / 4000.0)
-            u = x - m
+            counts = x
+            if len(known) > 20:  # one value far out must not set the unit
+                center, unit = naive_unit(known, m, v, filled, power)
+                counts = np.clip(x, center - 10.0 * unit, center + 10.0 * unit) if unit else x
+            u = counts - m
             m, v = m + a * u, (1.0 - a) * (v + a * u * u)
-            filled, power = filled + a * ((x != 0.0) - filled), power + a * (x * x - power)
-            center, unit = m, np.sqrt(v)
-            if 0.0 < filled < 0.5:
-                center, unit = 0.0, max(unit, 0.5 * np.sqrt(power / filled))
-            elif len(set(known)) == 2:
-                unit = max(unit, 0.5 * np.ptp(known))
+            filled += a * ((counts != 0.0) - filled)
+            power += a * (counts * counts - power)
+            center, unit = naive_unit(known, m, v, filled, power)
             z = (x - center) / unit if unit > 1e-14 * abs(center) else 0.0
             out[t, j] = z if abs(z) <= 3.0 else np.sign(z) * (3.0 + np.log(abs(z) - 2.0))
     return out
@@ -149,7 +159,7 @@ def test_units_that_move():
         np.where(rng.random(N) < 0.2, np.nan, rng.normal(size=N)), rng.poisson(0.1, N),
         1e150 * rng.normal(size=N),
     ])  # fmt: skip
-    units, out = ColumnUnits(*np.zeros((7, X.shape[1]))), np.empty_like(X)
+    units, out = ColumnUnits(*np.zeros((len(ColumnUnits._fields), X.shape[1]))), np.empty_like(X)
     moving_units(units, X[: N // 2], True, out[: N // 2])
     moving_units(units, X[N // 2 :], True, out[N // 2 :])
     assert np.allclose(out, naive_units(X), rtol=1e-9, atol=1e-12)
@@ -158,3 +168,18 @@ def test_units_that_move():
     moving_units(units, X, False, again)
     assert all(np.array_equal(a, b) for a, b in zip(kept, units, strict=True))
     assert np.isfinite(again).all()
+    # A counter that runs on stays where the learned rows were.
+    later, shown = X[-1:].copy(), np.empty((1, X.shape[1]))
+    later[0, 3] += 1e9
+    moving_units(units, later, False, shown)
+    assert shown[0, 3] == units.most[3] == pytest.approx(out[:, 3].max(), abs=0.2)
+
+
+def test_one_value_far_out_does_not_set_the_unit():
+    X = np.random.default_rng(0).normal(size=(400, 1))
+    expected, found = np.empty_like(X), np.empty_like(X)
+    moving_units(ColumnUnits(*np.zeros((len(ColumnUnits._fields), 1))), X, True, expected)
+    X[200] = 1e9
+    moving_units(ColumnUnits(*np.zeros((len(ColumnUnits._fields), 1))), X, True, found)
+    ratio = expected[210:].std() / found[210:].std()
+    assert 1.0 < ratio < 1.5  # without a bound it would be 1e7

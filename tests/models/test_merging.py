@@ -129,7 +129,7 @@ def test_weights_of_any_size(size):
 def test_refusals():
     with pytest.raises(ValueError, match="at least one"):
         merge([])
-    with pytest.raises(TypeError, match="models that are one kernel expansion"):
+    with pytest.raises(TypeError, match="models of this package that are one kernel expansion"):
         merge([3])
     with pytest.raises(ValueError, match="numbers >= 0"):
         merge(parts(2), weights=[1.0])

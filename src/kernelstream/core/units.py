@@ -10,6 +10,8 @@ from kernelstream.core.jit import compiled, inner
 
 #: The least weight of a row in means and deviations: they follow a stream that drifts.
 SLOWEST = 1.0 / 4000.0
+#: Values after which others count for at most so many deviations.
+SETTLED, FARTHEST = 20.0, 10.0
 #: Deviations beyond which values are compressed.
 FAR = 3.0
 #: Stands for what overflows: a number far from a column of tiny ones.
@@ -26,6 +28,24 @@ class ColumnUnits(NamedTuple):
     power: NDArray[np.float64]  # mean square
     low: NDArray[np.float64]  # the two values of a column that has only two;
     high: NDArray[np.float64]  # low > high where there are more
+    least: NDArray[np.float64]  # the range of values in units lately:
+    most: NDArray[np.float64]  # rows that are not learned stay within
+
+
+@inner
+def unit_of(units, j):
+    """What is 0 in a column, and what is 1.
+
+    Rare values of a column that is mostly zero, or has two values, are not far out: its unit is at
+    least half of what they are on average. Zeros of the former stay zeros.
+    """
+    center, deviation = units.mean[j], math.sqrt(units.variance[j])
+    if units.filled[j] < 0.5 and units.filled[j] > 0.0:
+        center = 0.0
+        deviation = max(deviation, 0.5 * math.sqrt(units.power[j] / units.filled[j]))
+    elif units.low[j] < units.high[j]:
+        deviation = max(deviation, 0.5 * (units.high[j] - units.low[j]))
+    return center, deviation
 
 
 @inner
@@ -39,6 +59,9 @@ def follow_column(units, j, x):
         units.low[j] = min(low, x) if low == high else 1.0
         units.high[j] = max(high, x) if low == high else 0.0
     rate = max(1.0 / units.values[j], SLOWEST)
+    if units.values[j] > SETTLED:  # a single value far out must not set the unit
+        center, unit = unit_of(units, j)
+        x = min(center + FARTHEST * unit, max(center - FARTHEST * unit, x)) if unit > 0.0 else x
     apart = x - units.mean[j]
     units.mean[j] += rate * apart
     units.variance[j] = (1.0 - rate) * (units.variance[j] + rate * apart * apart)
@@ -48,17 +71,8 @@ def follow_column(units, j, x):
 
 @inner
 def in_units(units, j, x):
-    """The value in deviations, compressed where it is far out.
-
-    Rare values of a column that is mostly zero, or has two values, are not far out: its unit is at
-    least half of what they are on average. Zeros of the former stay zeros.
-    """
-    center, deviation = units.mean[j], math.sqrt(units.variance[j])
-    if units.filled[j] < 0.5 and units.filled[j] > 0.0:
-        center = 0.0
-        deviation = max(deviation, 0.5 * math.sqrt(units.power[j] / units.filled[j]))
-    elif units.low[j] < units.high[j]:
-        deviation = max(deviation, 0.5 * (units.high[j] - units.low[j]))
+    """The value in deviations, compressed where it is far out."""
+    center, deviation = unit_of(units, j)
     if not deviation > 1e-14 * abs(center):
         return 0.0
     z = (x - center) / deviation
@@ -80,7 +94,13 @@ def moving_units(units, rows, learning, out):
                 continue
             if learning:
                 follow_column(units, j, x)
-            out[t, j] = in_units(units, j, x)
+            z = in_units(units, j, x)
+            if learning:
+                units.least[j] = min(z, units.least[j] + SLOWEST * (z - units.least[j]))
+                units.most[j] = max(z, units.most[j] + SLOWEST * (z - units.most[j]))
+            else:  # a counter or a date that runs on leaves the rows that were learned
+                z = min(units.most[j], max(units.least[j], z))
+            out[t, j] = z
 
 
 @compiled

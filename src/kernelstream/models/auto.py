@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream.models import _parameters as p
-from kernelstream.models._auto._committee import Sizes, plan
+from kernelstream.models._auto._committee import Sizes, nbytes_for, plan
 from kernelstream.models._auto._state import AutoState
 from kernelstream.models._auto._told import expert_shares, history_of, in_a_sentence, slopes_of
 from kernelstream.models._auto._units import RowUnits
@@ -17,6 +17,8 @@ from kernelstream.models._experts import ExpertClassifier, ExpertEstimator, Expe
 from kernelstream.parameters import Whole
 from kernelstream.registry import Method, register
 
+#: Bytes at most by default, and points in each dictionary for which there is always room.
+_USUAL_BYTES, _FEWEST = 4_000_000, 24
 #: Experts that a line names.
 _SHOWN = 5
 
@@ -58,11 +60,12 @@ class _Auto(ExpertEstimator):
         "By default at most 600, as far as the memory allows.",
     ] = None
     max_bytes: Annotated[
-        int | None,
+        int | Literal["auto"] | None,
         Whole(1),
         "Never hold more memory than this.",
-        "Dictionaries become smaller where it is little.",
-    ] = 4_000_000
+        """Dictionaries become smaller where it is little. ``auto`` is 4,000,000, and with hundreds
+        of classes or features what 24 points in each dictionary need, where that is more.""",
+    ] = "auto"
     standardize: Annotated[
         bool,
         "Whether columns are measured in units that move with the stream.",
@@ -88,9 +91,11 @@ class _Auto(ExpertEstimator):
 
     def _sizes(self, outputs: int) -> Sizes:
         width = RowUnits(self.n_features_in_, False).width
-        return plan(
-            width, outputs, self._numbers, self.labels_delayed, self.max_points, self.max_bytes
-        )
+        shape = width, outputs, self._numbers, self.labels_delayed
+        most = self.max_bytes
+        if most == "auto":
+            most = max(_USUAL_BYTES, nbytes_for(*shape, Sizes(_FEWEST, _FEWEST, 64, True)))
+        return plan(*shape, self.max_points, most)
 
     def _new_state(self, seed: int) -> AutoState:
         return AutoState(

@@ -306,14 +306,19 @@ class Run(StreamRun):
             while self._rows is None:
                 if self.over or not self._next_batch():
                     raise StopIteration
-            X, y, first = self._rows
-            part = slice(first, first + STEP_ROWS)
-            with one_thread():  # also for what looks at rows: threads wait on a busy machine
-                self.score._update_prepared(X[part], y[part])
-                self._compare(X[part], y[part])
-            self._rows = X, y, part.stop
-            if part.stop >= len(y):
-                self._part_is_done()
+            left = STEP_ROWS
+            while left > 0 and self._rows is not None:
+                X, y, first = self._rows
+                part = slice(first, min(first + left, len(y)))
+                with one_thread():  # also for what looks at rows: threads wait on a busy machine
+                    self.score._update_prepared(X[part], y[part])
+                    self._compare(X[part], y[part])
+                left -= part.stop - first
+                self._rows = X, y, part.stop
+                if part.stop == len(y):
+                    self._part_is_done()
+                    if self._parts and left > 0:
+                        self._next_batch()
         except StopIteration:
             raise
         except BaseException:  # the model may have learned what was not counted

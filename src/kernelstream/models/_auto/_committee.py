@@ -62,7 +62,11 @@ def plan(
     linear = sum(8 * (1 + features + outputs * lagged) ** 2 for lagged, _ in LINEAR)
     memory = int(min(512, max(16, limit / 8 // (8 * (features + 1)))))
 
+    thrift = False
+
     def sizes(most: int, large: int) -> Sizes:
+        if thrift:
+            return Sizes(most, large, 16, True)
         return Sizes(most, large, memory, linear > limit / 4)
 
     def largest(room: int, make: Any) -> int:
@@ -75,6 +79,9 @@ def plan(
 
     room = 2 * LARGE if max_points is None else max_points
     most = largest(min(MOST, room // 3), lambda size: sizes(size, size))
+    if most == 0:  # nothing but points
+        thrift = True
+        most = largest(min(MOST, room // 3), lambda size: sizes(size, size))
     if most == 0:
         least = nbytes_for(features, outputs, numbers, delayed, sizes(1, 1))
         raise ValueError(
@@ -143,7 +150,7 @@ class Committee:
         self.events: list[tuple[int, str]] = []
         self.history = History()
         self.mixture = self._mixtures()
-        self._allowed = self.mixture.used.copy()
+        self.allowed = self.mixture.used.copy()
 
     def begun_again(self) -> Committee:
         """One that has learned nothing but the scales of columns."""
@@ -271,8 +278,8 @@ class Committee:
         """Other sizes: caps changed, or there are more classes."""
         for place, group in enumerate(self.groups):
             if group is not None:
-                large = bool(self.raced) and group.state.status[0]["most"] == self.sizes.large
-                large = large and place != self.challenger
+                won = len(group.turn) > 0 and place != self.challenger
+                large = bool(self.raced) and (place == self.leader or won)
                 group.resize(sizes.large if large else sizes.most)
         for k, linear in enumerate(self.linear):
             if sizes.diagonal and len(linear.covariance) > 1:
@@ -288,7 +295,8 @@ class Committee:
     def room(self) -> int:
         """Rows until something happens between passes."""
         to_look = EVERY - self.seen % EVERY
-        to_renewal = next_renewal(self.seen) - self.seen
+        ages = [self.seen, *(group.age for group in self.groups if group is not None)]
+        to_renewal = min(next_renewal(age) - age for age in ages)
         return max(1, min(to_look, to_renewal, 2**18 // (self.experts * self.outputs)))
 
     def run(self, rows: Any, targets: Any, weights: Any) -> NDArray[np.float64]:
@@ -319,7 +327,7 @@ class Committee:
             if self.numbers:
                 errors = np.abs(targets - out[:, 0, 0])
             else:  # the probability of the other classes
-                errors = 1.0 - out[np.arange(n), 0, targets.astype(np.int64)]
+                errors = np.maximum(0.0, 1.0 - out[np.arange(n), 0, targets.astype(np.int64)])
             self.history.follow(errors, self.numbers, self.seen)
             self.seen += n
             self._between()
@@ -380,7 +388,7 @@ class Committee:
         """Another group in this place, or none."""
         self.groups[place] = group
         mine, mixture = slice(SIZE * place, SIZE * (place + 1)), self.mixture
-        mixture.used[:, mine] = self._allowed[:, mine] * (group is not None)
+        mixture.used[:, mine] = self.allowed[:, mine] * (group is not None)
         mixture.powers[:, mine] = 0.0
         mixture.squares[:, mine] = 0.0
         mixture.squares[:, :, mine] = 0.0
@@ -394,7 +402,7 @@ class Committee:
                 own = range(mine.start, mine.stop)
                 mixture.squares[:, own, own] = 10.0
         for shares in (mixture.shares, mixture.past, mixture.recent):
-            shares[:, mine] = start
+            shares[:, mine] = start * mixture.used[:, mine]
             shares /= shares.sum(axis=1, keepdims=True)
 
     def _judge_challenger(self) -> None:

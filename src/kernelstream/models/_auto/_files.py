@@ -52,7 +52,7 @@ def read_group(
     for name in GroupState._fields[1:]:
         fill({name: live(name, getattr(group.state, name), group.order)}, arrays)
     fill({"turn": group.turn, "base": group.base}, arrays)
-    if group.residual() > 1e-3:
+    if not group.residual() <= 1e-3:
         raise ValueError("the factor of a group does not belong to its points")
     return group
 

@@ -16,6 +16,10 @@ from kernelstream.rows import count_rows, slice_rows
 _NOTHING = np.empty(0)
 
 
+#: Rows between two looks at whether the units of the target still fit.
+LOOK = 64
+
+
 class UnitState:
     """Units of rows and targets, the experts that learn in them, and how far they are off.
 
@@ -70,6 +74,7 @@ class UnitState:
             room = self.experts.room()
             if self.targets is not None and self.targets.scale == 0.0:
                 room = 1
+            room = min(room, LOOK - self.seen % LOOK) if self.targets is not None else room
             end = min(n, first + room)
             part = self.rows.measure(slice_rows(rows, first, end), learning=True)
             made, half = self._step(part, targets[first:end], weights[first:end], coverage)
@@ -97,7 +102,8 @@ class UnitState:
         halves = intervals.learn(measured[:, None] - found[:, :, 0], deviations, coverage)
         made, half = units.restore(found[:, 0]), units.scale * halves[:, 0]
         units.follow(targets)
-        if self.seen & (self.seen - 1) == 0:
+        power_of_two = self.seen & (self.seen - 1) == 0
+        if power_of_two or (self.seen % LOOK == 0 and units.is_off()):
             self._change_units(*units.refit())
         return made, half
 

@@ -134,6 +134,8 @@ class AutoState(UnitState):
             )
         for linear, note in zip(committee.linear, header["linear"], strict=True):
             fill_record(linear.status, note)
+            if linear.status[0]["numbers"] != numbers:
+                raise ValueError("a linear expert is of another kind")
             if not -1.0 <= linear.status[0]["last"] < committee.outputs and not numbers:
                 raise ValueError("the last class is unknown")
         committee.memory_rows = arrays["memory_rows"]
@@ -194,7 +196,8 @@ def _check_committee(committee: Committee) -> None:
         raise ValueError("the shares of the experts are out of range")
     for place, group in enumerate(committee.groups):
         mine = mixture.used[:, SIZE * place : SIZE * (place + 1)]
-        if (mine != (group is not None)).any():
+        allowed = committee.allowed[:, SIZE * place : SIZE * (place + 1)]
+        if (mine != allowed * (group is not None)).any():
             raise ValueError("the shares of the experts contradict the groups")
     classes = not committee.numbers
     if classes and not -1.0 <= committee.last[0] < committee.outputs:

@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream.core.kernel import Rows
-from kernelstream.core.units import ColumnUnits, moving_units
+from kernelstream.core.units import FARTHEST, SETTLED, ColumnUnits, moving_units
 from kernelstream.rows import count_rows
 
+#: Prepared numbers beyond count as this; and targets in units.
+_LARGEST, _LARGEST_TARGET = 1e3, 30.0
 #: Features beyond are folded into so many columns, 2^9.
 WIDEST = 512
 
@@ -26,7 +28,9 @@ class RowUnits:
     def __init__(self, features: int, moving: bool) -> None:
         self.features, self.moving = features, moving
         self.width = min(features, WIDEST)
-        self.columns = ColumnUnits(*np.zeros((7, self.width if moving else 0)))
+        self.columns = ColumnUnits(
+            *np.zeros((len(ColumnUnits._fields), self.width if moving else 0))
+        )
 
     @property
     def nbytes(self) -> int:
@@ -36,7 +40,7 @@ class RowUnits:
         """(n, width) rows; where ``learning`` the units follow each row first."""
         dense = self._dense(rows)
         if not self.moving:
-            return dense
+            return np.clip(dense, -_LARGEST, _LARGEST)
         out = np.empty_like(dense)
         moving_units(self.columns, dense, learning, out)
         return out
@@ -91,6 +95,9 @@ class TargetUnits:
             self.count += 1.0
             rate = max(1.0 / self.count, 1.0 / 4000.0)
             apart = y - self.mean
+            if self.count > SETTLED and self.variance > 0.0:  # one far out must not set the unit
+                farthest = FARTHEST * math.sqrt(self.variance)
+                apart = min(farthest, max(-farthest, apart))
             self.mean += rate * apart
             self.variance = (1.0 - rate) * (self.variance + rate * apart * apart)
 
@@ -104,8 +111,15 @@ class TargetUnits:
         self.center, self.scale = center, scale
         return change
 
+    def is_off(self) -> bool:
+        """Whether the unit in use is far from the targets of late."""
+        apart = abs(self.mean - self.center)
+        return math.sqrt(self.variance) > 3.0 * self.scale or apart > 3.0 * self.scale
+
     def measure(self, targets: NDArray[np.float64]) -> NDArray[np.float64]:
-        return (targets - self.center) / (self.scale or 1.0)
+        """In units; what is far out counts as much as the farthest that experts can take."""
+        found = (targets - self.center) / (self.scale or 1.0)
+        return np.clip(found, -_LARGEST_TARGET, _LARGEST_TARGET)
 
     def restore(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         return numbers * (self.scale or 1.0) + self.center
