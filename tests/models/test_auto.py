@@ -1,0 +1,114 @@
+"""The automatic model where streams are hard on it."""
+
+import numpy as np
+import pytest
+
+from kernelstream import AutoClassifier, AutoRegressor, load
+
+N = 1600
+
+
+def rows(features=4, n=N, seed=0):
+    X = np.random.default_rng(seed).normal(size=(n, features))
+    return X, (X[:, 0] * X[:, 1] > 0.0).astype(int), np.sin(X[:, 0]) + X[:, 1]
+
+
+@pytest.mark.parametrize("factor", [1e3, 1e9, 1e100])
+def test_targets_that_grow(factor):
+    X, _, y = rows()
+    y[700:] *= factor
+    model = AutoRegressor(random_state=0)
+    predicted = model.predict_then_learn(X, y)
+    assert np.isfinite(predicted).all()
+    assert np.isfinite(model.predict_interval(X)).all()
+    model.fingerprint()  # can be written
+
+
+@pytest.mark.parametrize("value", [1e6, 1e150])
+def test_one_target_far_out(value):
+    X, _, y = rows()
+    y[700] = value
+    predicted = AutoRegressor(random_state=0).predict_then_learn(X, y)
+    assert np.abs(predicted[701:]).max() < 20.0
+    assert np.sqrt(np.mean((predicted - y)[1200:] ** 2)) < 0.5 * y[1200:].std()
+
+
+def test_one_row_far_out():
+    X, y, _ = rows(n=3000)
+    X[700] = 1e6
+    predicted = AutoClassifier(random_state=0).predict_then_learn(X, y, classes=[0, 1])
+    assert np.mean(predicted[1500:] == y[1500:]) > 0.93
+
+
+@pytest.mark.parametrize("forget", [True, False])
+def test_one_kind_of_experts_alone(forget, tmp_path):
+    X, y, _ = rows(n=2600)
+    model = AutoClassifier(forget=forget, random_state=0).partial_fit(X, y)
+    assert model._state.committee.mixture.shares.sum(axis=1) == pytest.approx(1.0)
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.fingerprint() == model.fingerprint()
+    assert model.score(X, y) > 0.9
+
+
+def test_one_class_comes_back_from_a_file(tmp_path):
+    X, _, _ = rows()
+    model = AutoClassifier(random_state=0).partial_fit(X, np.zeros(N, int))
+    model.save(tmp_path / "model")
+    assert load(tmp_path / "model").predict(X[:2]).tolist() == [0, 0]
+
+
+def test_chunks_give_the_same_bits_also_where_little_is_remembered():
+    X, _, _ = rows(features=50, n=2600)
+    y = np.sin(2.0 * X[:, 0]) + X[:, 1] * X[:, 2]
+    models = []
+    for size in (2600, 97):
+        model = AutoRegressor(max_bytes=1_000_000, random_state=0)
+        for first in range(0, len(y), size):
+            model.partial_fit(X[first : first + size], y[first : first + size])
+        models.append(model.fingerprint())
+    assert models[0] == models[1]
+
+
+def test_caps_that_are_raised_are_kept():
+    X, _, y = rows(n=2200)
+    model = AutoRegressor(max_bytes=200_000, random_state=0).partial_fit(X, y)
+    for most in (400_000, 800_000, 1_500_000):
+        model.set_params(max_bytes=most).partial_fit(X[:10], y[:10])
+        assert model.nbytes_ <= most
+
+
+@pytest.mark.parametrize("kind", [AutoClassifier, AutoRegressor])
+def test_the_least_memory_is_enough(kind):
+    X, y, _ = rows(n=100)
+    with pytest.raises(ValueError, match="it must be") as refused:
+        kind(max_bytes=1).partial_fit(
+            X, y, **({"classes": [0, 1]} if kind is AutoClassifier else {})
+        )
+    least = int(str(refused.value).split()[-3])
+    assert kind(max_bytes=least).partial_fit(X, y).nbytes_ <= least
+
+
+def test_many_classes():
+    X, _, _ = rows()
+    model = AutoClassifier(random_state=0).partial_fit(X, np.arange(N) % 400)
+    assert np.allclose(model.predict_proba(X[:3]).sum(axis=1), 1.0)
+
+
+def test_later_rows_do_not_change_earlier_predictions():
+    X, labels, y = rows(n=2600)
+    for kind, target in ((AutoClassifier, labels), (AutoRegressor, y)):
+        known = {"classes": [0, 1]} if kind is AutoClassifier else {}
+        first = kind(random_state=0).predict_then_learn(X, target, **known)
+        other = target.copy()
+        other[1300:] = other[1300:][::-1]
+        second = kind(random_state=0).predict_then_learn(X, other, **known)
+        assert np.array_equal(first[:1301], second[:1301])
+        assert not np.array_equal(first, second)
+
+
+def test_labels_without_structure_cost_nothing_but_the_majority():
+    X, _, _ = rows(n=3000)
+    y = (np.random.default_rng(1).random(3000) < 0.6).astype(int)
+    predicted = AutoClassifier(random_state=0).predict_then_learn(X, y, classes=[0, 1])
+    assert np.mean(predicted == y) > max(y.mean(), 1 - y.mean()) - 0.03
