@@ -52,7 +52,7 @@ def _hard(n: int) -> Iterator[tuple[str, tuple[Any, Any]]]:
     yield "duplicates", (X[random.integers(20, size=n)], y)
     yield "collinear", (np.outer(X[:, 0], [1.0, -2.0, 0.5]), y)
     yield "constant", (np.ones((n, 3)), y)
-    yield "1e150", (X * 1e150, X[:, 0] * 1e150)
+    yield "1e149", (X * 1e149, X[:, 0] * 1e149)
     yield "one class", (X, np.zeros(n, int))
     yield "1,000 classes", (X[: n // 20], random.integers(1000, size=n // 20))
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import issparse
 
 from kernelstream.evaluation import quality
+from kernelstream.evaluation.metrics import METRICS
 from kernelstream.models.in_units import InUnits
 
 if TYPE_CHECKING:
@@ -51,7 +53,29 @@ def _quality_notes(run: Run) -> list[str]:
         for when, suffix in (("", ""), ("lately ", "_window")):
             if rule := quality.beaten_by(metric, values, model.task, suffix):
                 worse.append(f"{when}{rule}: try another {to_try}")
-    return worse[:1] + _far_inputs(run, FAR if worse else VERY_FAR)
+    return (
+        worse[:1]
+        + _frozen_notes(run, metric, values)
+        + _far_inputs(run, FAR if worse else VERY_FAR)
+    )
+
+
+def _frozen_notes(run: Run, metric: str, values: Mapping[str, float]) -> list[str]:
+    """Where the saved model is of use only as long as it learns."""
+    frozen = run.frozen
+    if frozen is None:
+        return []
+    constant, sign = values["majority_window"], -1.0
+    if METRICS[metric].lower_is_better:
+        sign = 1.0
+    if sign * frozen[metric] <= sign * constant:
+        return []
+    rule = "the majority" if run.model.task == "classification" else "the mean"
+    model, other = quality.number(frozen[metric]), quality.number(constant)
+    return [
+        f"the stream changes so fast that the saved model does worse than {rule} ({metric} {model} "
+        f"instead of {other}) once it no longer learns: let it learn on"
+    ]
 
 
 def _far_inputs(run: Run, far: float) -> list[str]:
