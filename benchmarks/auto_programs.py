@@ -63,7 +63,7 @@ def _ours(estimator: type, moving: bool, stream: Stream) -> Any:
 
 def _in_units(X: Any) -> Any:
     """Columns in units of the rows so far, as the automatic model measures them."""
-    units, out = ColumnUnits(*np.zeros((7, X.shape[1]))), np.empty_like(X)
+    units, out = ColumnUnits(*np.zeros((len(ColumnUnits._fields), X.shape[1]))), np.empty_like(X)
     moving_units(units, X, True, out)
     return out
 

@@ -61,6 +61,8 @@ from kernelstream.features import (
 from kernelstream.kernels import Gaussian, Laplacian, Matern32, Matern52, Polynomial
 from kernelstream.losses import _TABLE
 from kernelstream.network import ConsensusNetwork, ProximityNetwork
+from kernelstream.preparation import Preparation
+from kernelstream.streams.batch import Batch
 from tests.features.tools import VARIANTS
 
 Stream = dict[str, Any]
@@ -423,7 +425,16 @@ def compositional() -> str:
     return digest(model.dual_coef_, model.dictionary_, model.predict(made["X"]))
 
 
+def means() -> str:
+    made = plane()["X"]
+    made[::7, 0] = np.nan
+    batch = Batch({"a": made[:, 0], "b": made[:, 1]}, lines=np.arange(len(made)))
+    preparation = Preparation({"a": "number", "b": "number"}, standardise=False)
+    return digest(preparation.transform(batch, learn=True), preparation.transform(batch))
+
+
 OTHERS: dict[str, Callable[[], str]] = {
+    "means of columns": means,
     "compress": compressed,
     "functions": algebra,
     "merge": merged,

@@ -323,6 +323,15 @@ def test_the_saved_model_after_going_on(tmp_path, steps, known):
     assert result.frozen == (expected if known else None)
 
 
+@pytest.mark.parametrize("lag", [0, 20])
+def test_labels_that_come_late_are_not_inputs(tmp_path, lag):
+    path = write_rows(tmp_path / "rows.csv", 400)
+    run = Run(path, TARGETS[False], "auto", lag=lag)
+    assert run.run().samples == 400
+    assert run.model.model.labels_delayed == (lag > 0)
+    assert any("last" in name for name in run.model.model.experts_) == (lag == 0)
+
+
 def test_a_short_stream_measures_no_saved_model(tmp_path):
     path = write_rows(tmp_path / "rows.csv", 500)
     assert begun(path, window=500).run().frozen is None

@@ -64,7 +64,7 @@ def test_extreme_columns_stay_finite():
     schema = dict.fromkeys(batch.columns, "number")
     preparation = Preparation(schema)
     column = dict(zip(schema, preparation.transform(batch, learn=True).T, strict=False))
-    assert all(np.isfinite(each).all() and np.abs(each).max() < 10.0 for each in column.values())
+    assert all(np.isfinite(each).all() and np.abs(each).max() < 16.0 for each in column.values())
     assert np.abs(column["huge"][100:]).min() > 0.9
     for name in ("constant", "never", "only"):
         assert not column[name].any()

@@ -733,6 +733,14 @@ def test_a_stray_word_in_numbers_is_noted(tool, rows):
     assert "column 'x' is taken as text because of values like 'oops'" in shown
 
 
+@pytest.mark.parametrize("written", ["01/03/2024 08:00", "Oct 02, 2020", "2 May 2021"])
+def test_dates_that_are_read_as_texts_are_noted(tool, tmp_path, written):
+    rows = "".join(f'"{written}",{i % 7},{i % 2}\n' for i in range(60))
+    (tmp_path / "dates.csv").write_text("opened,x,y\n" + rows)
+    shown = " ".join(tool("learn", "dates.csv", "--target", "y", "--model", "polk").out.split())
+    assert "column 'opened' is taken as text: dates are read where they are written" in shown
+
+
 def test_labels_that_look_like_markup(tool, tmp_path):
     rows = "1,[bold]x[/zz]\n2,[/]\n" * 50
     (tmp_path / "marked.csv").write_text("temp [celsius],y\n" + rows)

@@ -23,6 +23,8 @@ from kernelstream.pipeline import StreamModel
 from kernelstream.report.points import influential_points
 from kernelstream.runs._page import units_in_words
 
+#: Inputs shared by texts of which `inspect` says what they hold.
+_INPUTS_SHOWN = 3
 Out = Annotated[Path, typer.Option(help="Where to write the resulting model.")]
 Error = Annotated[
     Optional[float], typer.Option(help="The error in the RKHS norm that may be made.")
@@ -99,8 +101,11 @@ def _in_words(facts: dict[str, Any], estimator: Any) -> dict[str, str]:
         name: f"{name}: " + ", ".join(f"{text} ({count:,})" for text, count in texts.items())
         for name, texts in (facts["other_texts"] or {}).items()
     }
+    listed = list(shared.values())[:_INPUTS_SHOWN]
+    if len(shared) > len(listed):
+        listed.append(f"{len(shared) - len(listed)} more inputs (--json has all)")
     words = {
-        "other_texts": "; ".join(shared.values()),
+        "other_texts": "; ".join(listed),
         "bytes": size(float(facts["bytes"])),
         "importances": in_percent(facts["importances"] or {}),
         **estimator._facts_in_words(),

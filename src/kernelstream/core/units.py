@@ -15,7 +15,7 @@ SETTLED, FARTHEST = 20.0, 10.0
 #: Deviations beyond which values are compressed.
 FAR = 3.0
 #: Stands for what overflows: a number far from a column of tiny ones.
-LARGEST = 1e300
+LARGEST = 1e5
 
 
 class ColumnUnits(NamedTuple):
@@ -29,7 +29,7 @@ class ColumnUnits(NamedTuple):
     low: NDArray[np.float64]  # the two values of a column that has only two;
     high: NDArray[np.float64]  # low > high where there are more
     least: NDArray[np.float64]  # the range of values in units lately:
-    most: NDArray[np.float64]  # rows that are not learned stay within
+    most: NDArray[np.float64]  # rows that are not learned stay near it
 
 
 @inner
@@ -98,8 +98,9 @@ def moving_units(units, rows, learning, out):
             if learning:
                 units.least[j] = min(z, units.least[j] + SLOWEST * (z - units.least[j]))
                 units.most[j] = max(z, units.most[j] + SLOWEST * (z - units.most[j]))
-            else:  # a counter or a date that runs on leaves the rows that were learned
-                z = min(units.most[j], max(units.least[j], z))
+            else:  # a counter or a date that runs on must not leave the rows that were learned
+                room = 0.5 * (units.most[j] - units.least[j])
+                z = min(units.most[j] + room, max(units.least[j] - room, z))
             out[t, j] = z
 
 

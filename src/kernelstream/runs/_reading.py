@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Self
@@ -114,7 +115,7 @@ class StreamRun:
                 f"{self.name} has no row that fits: {self.source.bad.count:,} were refused",
                 f"look at them with {self._spelling('on_bad', 'raise')}",
             )
-        self._noted += _mostly_numbers(batch, self.source.schema, self._spelling)
+        self._noted += _odd_texts(batch, self.source.schema, self._spelling)
         return batch
 
     def _prepared(
@@ -185,8 +186,8 @@ class StreamRun:
         return [f"{refused}, the first on line {line}: {reason}"]
 
 
-def _mostly_numbers(batch: Batch, schema: Mapping[str, str], spelling: Spelling) -> list[str]:
-    """Notes about text columns that look like numbers with a few exceptions."""
+def _odd_texts(batch: Batch, schema: Mapping[str, str], spelling: Spelling) -> list[str]:
+    """Notes about text columns that look like dates, or like numbers with a few exceptions."""
     notes = []
     for name, column in batch.columns.items():
         if schema.get(name) != "text" or not isinstance(column, Text) or not len(column):
@@ -194,12 +195,27 @@ def _mostly_numbers(batch: Batch, schema: Mapping[str, str], spelling: Spelling)
         numeric = np.array([_is_number(value) for value in column.values])
         odd = [value for value in column.values if not _is_number(value)]
         known = column.codes[column.codes >= 0]
-        if odd and len(known) and numeric[known].mean() >= 0.9:
+        dates = np.array([_DATE.match(value) is not None for value in column.values])
+        if len(known) and dates[known].mean() >= 0.9:
+            notes.append(
+                f"column {name!r} is taken as text: dates are read where they are written as in "
+                f"2024-03-01 or 2024-03-01 08:00, and not as in {column.values[known[0]]!r:.40}"
+            )
+        elif odd and len(known) and numeric[known].mean() >= 0.9:
             notes.append(
                 f"column {name!r} is taken as text because of values like {odd[0]!r:.40}; "
                 f"{spelling('schema', {name: 'number'})} refuses those rows instead"
             )
     return notes
+
+
+#: Dates in forms whose order of day and month cannot be known, or with names of months.
+_DATE = re.compile(
+    r"\s*(\d{1,2}[./-]\d{1,2}[./-]\d{2,4}"
+    r"|\d{1,2}[ .-]*(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*[ .,-]*\d{2,4}"
+    r"|(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*[ .]*\d{1,2}[ ,.]+\d{4})\b",
+    re.IGNORECASE,
+)
 
 
 def _is_number(text: str) -> bool:

@@ -216,6 +216,7 @@ class Run(StreamRun):
                 fitting = {
                     "gamma": preparation.suggested_gamma,
                     "standardize": not preparation.in_moving_units,
+                    "labels_delayed": settings["lag"] > 0,
                 }
                 estimator = make(model, task, parameters, **fitting)
 

@@ -109,7 +109,7 @@ def nbytes_for(features: int, outputs: int, numbers: bool, delayed: bool, sizes:
     mixture = 8 * (1 if delayed else 2) * (count * (count + 6) + 10) + 8
     counts = 8 * len(_DECAYS) * (outputs + 1) * outputs
     errors = Intervals.nbytes_for(1 if delayed else 2) if numbers else 0
-    memory = 8 * (sizes.memory + 7) * (features + 1)
+    memory = 8 * (sizes.memory + 9) * (features + 1)
     return groups + experts + mixture + counts + errors + memory + History.nbytes_for()
 
 

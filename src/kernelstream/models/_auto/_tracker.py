@@ -100,7 +100,7 @@ class TrackerState(UnitState):
     def nbytes_for(features: int, outputs: int, numbers: bool, most: int) -> int:
         """The most bytes that a state ever holds, in closed form."""
         errors = Intervals.nbytes_for(1) if numbers else 0
-        return Group.nbytes_for(features, outputs, most, False, 0) + 56 * features + errors
+        return Group.nbytes_for(features, outputs, most, False, 0) + 72 * features + errors
 
     def _run(self, rows: Any, targets: Any, weights: Any) -> tuple[Any, Any]:
         return self.experts.run(rows, targets, weights)
