@@ -7,7 +7,7 @@ from kernelstream.compression.coverage import Coverage
 from kernelstream.errors import CapWarning, DivergenceError, IllConditionedError
 from kernelstream.expansion import KernelExpansion
 from kernelstream.losses import Loss
-from kernelstream.schedules import Parsimony
+from kernelstream.schedules import Parsimony, Steps
 from kernelstream.storage import ModelFileError
 from kernelstream.streams import make_multidist, make_regression_outliers
 
@@ -60,6 +60,7 @@ __all__ = [
     "Preparation",
     "RBPClassifier",
     "Run",
+    "Steps",
     "StreamModel",
     "__version__",
     "fit_sharded",

@@ -45,7 +45,7 @@ from kernelstream.core.reduce import FORGET, KOMP, RANDOM, WINDOW
 from kernelstream.core.reduce.forget import shrink_and_forget
 from kernelstream.core.reduce.komp import GREEDY, prune, prune_block
 from kernelstream.core.reduce.removal import remove_oldest, remove_random
-from kernelstream.core.schedule import error_budget, step_size
+from kernelstream.core.schedule import GIVEN, error_budget, step_size
 from kernelstream.core.state import State
 
 
@@ -66,7 +66,8 @@ def sample_pass(
     """Learn from the samples ``first`` onwards, one at a time.
 
     ``predictions``, (n, outputs) or with no rows, receives the prediction for each sample
-    before it is learned from. ``extra`` is not used.
+    before it is learned from. ``extra``, (n, 1), has the step size of each sample if they are
+    given, else no rows.
 
     Returns
     -------
@@ -121,6 +122,8 @@ def sample_pass(
 
         # direct
         target = target_of(loss, outputs, targets[i])
+        if schedule == GIVEN:
+            initial_step = extra[i, 0]
         eta = step_size(schedule, initial_step, decay, record.steps)
         kept, k_xx = 1.0 - eta * regularisation, 0.0
         if direct == GRADIENT:
@@ -314,8 +317,8 @@ def block_pass(
 ):  # fmt: skip
     """The same as :func:`sample_pass` in steps of ``batch`` samples; the last may be smaller.
 
-    ``extra``, (n, numbers), is what some rules know of each sample beside its target. A transition
-    has two rows: its states.
+    ``extra``, (n, numbers), is what some rules know of each sample beside its target; step sizes
+    that are given are its last column. A transition has two rows: its states.
     """
     rule = settings[0]
     program = Program(codes, numbers, needs_dots, needs_squares, needs_l1, depth)
@@ -336,6 +339,8 @@ def block_pass(
             return FULL, i
         if record.changes >= PROBE_EVERY:
             return PROBE, i
+        if rule.schedule == GIVEN:
+            rule.initial_step = extra[i, extra.shape[1] - 1]
         start = i * width
         values, norms, f, earlier = evaluate_block(state, past, rule, program, rows, start, count)
         if predictions.shape[0] > 0:

@@ -301,7 +301,7 @@ class KernelEstimator(LearnedFunction, BoundedMemory, SavedExpansion, StreamEsti
     def _lean(self) -> bool:
         """Whether a sample that the compiled pass accepts needs no other check."""
         alone = self.batch_size == 1 and self._pending is None and not self._multiplies
-        return alone and self.kernel_.isotropic
+        return alone and self.kernel_.unit
 
     def _prepare_call(self) -> None:
         """What does not change from one sample to the next."""

@@ -149,6 +149,11 @@ class _Network(Parameters, Saved):
         for name, chosen in self._settings.items():  # refuse now what the first round would refuse
             model = agent_model(name, chosen)
             with prefixed(f"agent {name!r}"):
+                if not isinstance(model.learning_rate, str):
+                    raise ValueError(
+                        "learning_rate=Steps(...) has no largest step that the coupling could be "
+                        "checked for: give eta0 and the name of a schedule"
+                    )
                 self._coupling_of(name).check_step(model.eta0)
         self._classes = None if self.classes is None else distinct_labels(self.classes, "classes")
         self._set_up(self.engine)
