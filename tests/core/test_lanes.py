@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from kernelstream.core.jit import INTERPRETED, compiled
-from kernelstream.core.lanes import dot, fma, lengths
+from kernelstream.core.lanes import (
+    dot,
+    fma,
+    lengths,
+    multiply_back,
+    multiply_lower,
+    multiply_symmetric,
+)
 
 
 @compiled
@@ -79,3 +86,23 @@ def test_the_order_is_the_one_written():
     assert row_product(row, 0, np.ones(21), 0, 0, 21) == 2.0
     row[2], row[3] = 0.0, -huge  # lanes 0 and 3 meet last: the one in lane 1 is lost
     assert row_product(row, 0, np.ones(21), 0, 0, 21) == 1.0
+
+
+@compiled
+def all_triangular(matrix, n, u, lower, back, symmetric):
+    multiply_lower(matrix, n, u, lower)
+    multiply_back(matrix, n, u, back)
+    multiply_symmetric(matrix, n, u, symmetric)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 8, 31, 32])
+def test_products_with_a_triangle(n):
+    random = np.random.default_rng(n)
+    matrix, u = random.normal(size=(33, 33)), random.normal(size=33)  # above: not to be read
+    found = np.full((3, 33), 7.0)
+    all_triangular(matrix, n, u, *found)
+    lower = np.tril(matrix[:n, :n])
+    symmetric = lower + np.tril(lower, -1).T
+    expected = [lower @ u[:n], lower.T @ u[:n], symmetric @ u[:n]]
+    np.testing.assert_allclose(found[:, :n], np.reshape(expected, (3, n)), atol=1e-13)
+    assert np.all(found[:, n:] == 7.0)

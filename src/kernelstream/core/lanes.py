@@ -201,6 +201,18 @@ if INTERPRETED:
             for q in range(i):
                 h[q] += u[i] * matrix[i, q]
 
+    def multiply_lower(matrix, n, u, h):
+        """h = A u for a lower triangle A."""
+        for i in range(n):
+            h[i] = dot(matrix, i, u, 0, 0, i + 1)
+
+    def multiply_back(matrix, n, u, h):
+        """h = A^T u for a lower triangle A."""
+        for i in range(n):
+            h[i] = 0.0
+            for q in range(i + 1):
+                h[q] += u[i] * matrix[i, q]
+
 else:
 
     @inline
@@ -278,4 +290,41 @@ else:
         for i in range(n - n % 4, n):
             h[i] = dot(matrix, i, u, 0, 0, i + 1)
             for q in range(i):
+                h[q] = _fma(u[i], matrix[i, q], h[q])
+
+    @inner
+    def multiply_lower(matrix, n, u, h):
+        """h = A u for a lower triangle A, four rows at a time."""
+        for i in range(0, n - 3, 4):
+            a = b = c = d = zero4()
+            for q in range(0, i, 4):
+                x = load4(u, 0, q)
+                a = fma4(load4(matrix, i, q), x, a)
+                b = fma4(load4(matrix, i + 1, q), x, b)
+                c = fma4(load4(matrix, i + 2, q), x, c)
+                d = fma4(load4(matrix, i + 3, q), x, d)
+            h[i], h[i + 1], h[i + 2], h[i + 3] = sum4(a), sum4(b), sum4(c), sum4(d)
+            for j in range(i, i + 4):  # the diagonal block
+                for q in range(i, j + 1):
+                    h[j] = _fma(matrix[j, q], u[q], h[j])
+        for i in range(n - n % 4, n):
+            h[i] = dot(matrix, i, u, 0, 0, i + 1)
+
+    @inner
+    def multiply_back(matrix, n, u, h):
+        """h = A^T u for a lower triangle A, four rows at a time."""
+        for i in range(0, n - 3, 4):
+            a, b, c, d = spread4(u[i]), spread4(u[i + 1]), spread4(u[i + 2]), spread4(u[i + 3])
+            for q in range(0, i, 4):
+                y = fma4(load4(matrix, i, q), a, load4(h, 0, q))
+                y = fma4(load4(matrix, i + 1, q), b, y)
+                y = fma4(load4(matrix, i + 2, q), c, y)
+                store4(h, q, fma4(load4(matrix, i + 3, q), d, y))
+            for q in range(i, i + 4):
+                h[q] = 0.0
+                for j in range(q, i + 4):
+                    h[q] = _fma(matrix[j, q], u[j], h[q])
+        for i in range(n - n % 4, n):
+            h[i] = 0.0
+            for q in range(i + 1):
                 h[q] = _fma(u[i], matrix[i, q], h[q])
