@@ -22,7 +22,17 @@ from kernelstream.core.experts.steps import (
 )
 from kernelstream.core.exponential import LOG2_E, UNDERFLOW, decay
 from kernelstream.core.jit import compiled, inner
-from kernelstream.core.lanes import dot, fma, multiply_back, multiply_lower, multiply_symmetric
+from kernelstream.core.lanes import (
+    add_multiple,
+    dot,
+    fma,
+    multiply_back,
+    multiply_lower,
+    multiply_lower4,
+    multiply_reduced,
+    multiply_symmetric,
+    reduce_symmetric,
+)
 from kernelstream.core.splitmix import uniform
 
 #: The numbers of a group.
@@ -80,8 +90,7 @@ def kernel_row(group, z, k):
         if z[j] != 0.0:
             c = group.scales[j] * z[j]
             square = fma(c, z[j], square)
-            for i in range(n):
-                k[i] = fma(c, group.points[j, i], k[i])
+            add_multiple(c, group.points, j, k, n)
     rate, end = status.gamma * LOG2_E, UNDERFLOW / status.gamma
     for i in range(n):
         r2 = max(0.0, group.norms[i] + square - 2.0 * k[i])
@@ -306,6 +315,24 @@ def is_wanted(status, novelty, best, own, draw):
     return wanted
 
 
+@inner
+def coordinates(group, rows, t, calm, k, u, squares):
+    """Kernel values and coordinates of row t, and of the next three where points rarely change.
+
+    Into ``k`` and ``u`` (4, m) and ``squares`` (4,), with the same bits in any case. Returns how
+    many rows.
+    """
+    n = group.status[0].points
+    if calm < 4 or t + 4 > len(rows):
+        squares[0] = kernel_row(group, rows[t], k[0])
+        multiply_lower(group.inverse, n, k[0], u[0])
+        return 1
+    for r in range(4):
+        squares[r] = kernel_row(group, rows[t + r], k[r])
+    multiply_lower4(group.inverse, n, k, u)
+    return 4
+
+
 @compiled
 def group_pass(group, outputs, rows, targets, sample_weights, out, first, variances):
     """Predict each row, then learn it; without targets, predict alone.
@@ -322,18 +349,25 @@ def group_pass(group, outputs, rows, targets, sample_weights, out, first, varian
     status = group.status[0]
     capacity = len(group.norms)
     experts = len(group.rates) + 1
-    k, u, h, v, work, alphas = np.empty((6, capacity))
+    h, last, v, work, alphas = np.empty((5, capacity))
+    k_rows, u_rows, squares = np.empty((4, capacity)), np.empty((4, capacity)), np.empty(4)
+    begin, end, calm = 0, 0, 4  # rows in these arrays, rows since the points have changed
     values, gradient = np.empty((experts, outputs)), np.empty(outputs)
     slope = np.empty((outputs, rows.shape[1]))
     k_xx = status.amplitude + 1.0
+    gain = 0.0  # with which the covariance has yet to be reduced along ``last``
     for t in range(len(rows)):
         z = rows[t]
         n = status.points
-        square = kernel_row(group, z, k)
-        multiply_lower(group.inverse, n, k, u)
+        if t >= end:
+            begin, end = t, t + coordinates(group, rows, t, calm, k_rows, u_rows, squares)
+        k, u, square = k_rows[t - begin], u_rows[t - begin], squares[t - begin]
         reach = min(dot(u, 0, u, 0, 0, n), k_xx)
         novelty = k_xx - reach
-        multiply_symmetric(group.covariance, n, u, h)
+        if gain > 0.0:
+            multiply_reduced(group.covariance, n, gain, last, u, h)
+        else:
+            multiply_symmetric(group.covariance, n, u, h)
         variance = max(0.0, dot(h, 0, u, 0, 0, n)) + novelty
         variances[t] = variance
         for e in range(experts):
@@ -351,7 +385,8 @@ def group_pass(group, outputs, rows, targets, sample_weights, out, first, varian
         best, own = judge(group, values, target, out, t, first)
         if is_wanted(status, novelty, best, own, uniform(status)):
             add_point(group, z, square, novelty, u, h, k, work)
-            reach = k_xx
+            reach, end, calm = k_xx, t, -1
+        calm += 1
         if status.numbers:
             error = target - values[0, 0]
             gain = learn_numbers(group, error, variance, reach, importance, values, target, u, h)
@@ -360,17 +395,18 @@ def group_pass(group, outputs, rows, targets, sample_weights, out, first, varian
             gain = learn_classes(group, variance, reach, importance, values, label, gradient, u, h)
         n = status.points
         gain = thinned(gain, variance, uniform(status))
-        if gain > 0.0:
-            for i in range(n):
-                c = -gain * h[i]
-                for q in range(i + 1):
-                    group.covariance[i, q] = fma(c, h[q], group.covariance[i, q])
+        h, last = last, h
         status.seen += 1
         if status.interval > 0 and status.seen % status.interval == 0:
             look_at_slopes(group, outputs, z, k, alphas, slope)
         if n > status.most:
+            if gain > 0.0:
+                reduce_symmetric(group.covariance, n, gain, last)
+                gain = 0.0
             j = find_cheapest(group, best, outputs, n - 1, v, work, alphas)
             drop_point(group, j, v, work, alphas)
+    if gain > 0.0:
+        reduce_symmetric(group.covariance, status.points, gain, last)
 
 
 @compiled

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
+from scipy.linalg.lapack import dtrtri
 
 from kernelstream.core.experts.group import (
     GROUP_STATUS,
@@ -230,7 +231,7 @@ class Group:
             functions, gram, spread = functions[:, own], gram[np.ix_(own, own)], spread[own]
             status["points"] = n = len(own)
         root = cholesky(gram, lower=True)
-        state.inverse[:n, :n] = solve_triangular(root, np.eye(n), lower=True)
+        state.inverse[:n, :n] = np.tril(dtrtri(root, lower=1)[0])
         state.weights[:, :n] = functions @ state.inverse[:n, :n].T
         # With C = B B^T: (kept inverse(C) + (1 - kept) I)^-1 = B (kept I + (1 - kept) B^T B)^-1 B^T
         spread = state.inverse[:n, :n] @ spread
