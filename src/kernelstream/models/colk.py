@@ -28,6 +28,7 @@ from kernelstream.models._regressor import KernelRegressor
 from kernelstream.models.polk import _POLK
 from kernelstream.parameters import Number, Whole
 from kernelstream.registry import Method, register
+from kernelstream.search import LogRange
 
 #: name -> (branch of the compiled pass, whether ``order`` counts)
 _RISKS = {
@@ -49,6 +50,7 @@ class _Paired(_POLK):
     tracking_rate: Annotated[
         float,
         Number(above=0.0, most=1.0),
+        LogRange(0.005, 0.5),
         """Step of the tracker (beta in the paper), and of the threshold of ``cvar``: the last 1 /
         tracking_rate steps are remembered.""",
         "The first steps are averaged plainly.",
