@@ -41,6 +41,7 @@ BENCHMARKS = {
     "features-tracking": "features.tracking",
     "features-proposition4": "features.proposition4",
     "features-online": "features.online",
+    "features-steps": "features_steps.main",
     "features-memory": "features.memory",
     "features-drift": "features.drift",
     "units": "units.units",
