@@ -164,9 +164,10 @@ class _COLK(_Paired):
     kernel values but those of the removed points (none in most steps). A change from outside
     (a lowered cap, ``merge``, points merged in a rebuilt factor) makes both functions equal.
 
-    With ``variance`` the tracker's past cancels within a pair, what remains is proportional to
-    the gradient of (l - l')^2; the other risks need it. The positive part of ``semivariance``
-    enters squared and is not smoothed. ``cvar`` is Rockafellar and Uryasev's: u + E max(l - u,
+    With ``variance`` the tracker g cancels within a pair. With (19) what remains is proportional to
+    the gradient of (l - l')^2; with (20) the losses of the function before the last step remain,
+    too. The other risks need the tracker. The positive part of ``semivariance`` enters squared and
+    is not smoothed. ``cvar`` is Rockafellar and Uryasev's: u + E max(l - u,
     0) / (1 - level) with the threshold u learned along, its step beta in units of u.
 
     References
