@@ -34,6 +34,7 @@ _RISKS = {
     "variance": (DISPERSION, False),
     "semivariance": (SEMIDEVIATION, False),
     "moments": (DISPERSION, True),
+    "semideviations": (SEMIDEVIATION, True),
     "cvar": (CVAR, False),
 }
 
@@ -177,10 +178,11 @@ class _COLK(_Paired):
     """
 
     risk: Annotated[
-        Literal["variance", "semivariance", "moments", "cvar"],
+        Literal["variance", "semivariance", "moments", "semideviations", "cvar"],
         """What is added to the mean loss: its ``variance``, its ``semivariance`` (the mean square
         of what exceeds the mean), its central ``moments`` 2 to ``order`` (odd ones with their
-        sign), or ``cvar``, the mean of the losses above their quantile ``level``.""",
+        sign), its ``semideviations`` (the mean powers 2 to ``order`` of what exceeds the mean), or
+        ``cvar``, the mean of the losses above their quantile ``level``.""",
     ] = "variance"
     risk_weight: Annotated[
         float,
@@ -189,7 +191,9 @@ class _COLK(_Paired):
         """0: POLK with the same batches. A moment of order p is in units of the loss to the power
         p, the weight in their inverse.""",
     ] = 0.1
-    order: Annotated[int, Whole(2, 8), "The highest of the ``moments`` (P in the paper)."] = 4
+    order: Annotated[
+        int, Whole(2, 8), "The highest of the ``moments`` or ``semideviations`` (P in the paper)."
+    ] = 4
     level: Annotated[
         float, Number(above=0.0, below=1.0), "Of ``cvar``: 0.9 is the mean of the worst tenth."
     ] = 0.9
@@ -223,7 +227,7 @@ class _COLK(_Paired):
         )
 
     def _facts_in_words(self) -> dict[str, str]:
-        own = {"moments": "order", "cvar": "level"}.get(self.risk)
+        own = {"moments": "order", "semideviations": "order", "cvar": "level"}.get(self.risk)
         number = f", {own} {getattr(self, own)}" if own else ""
         return {"risk": f"{self.risk}, weight {self.risk_weight}{number}"}
 
