@@ -33,6 +33,7 @@ BENCHMARKS = {
     "colk-risks": "colk_risks.risks",
     "colk-speed": "colk_risks.speed",
     "colk-tracker": "colk_tracker.main",
+    "colk-claims": "colk_claims.main",
     "tradeoff": "tradeoff.main",
     "colk": "colk.main",
     "colk-lidar": "colk.lidar",
