@@ -37,14 +37,13 @@ class RemovingEstimator(KernelEstimator):
     max_points: p.MaxPoints = 1000
     max_bytes: p.MaxBytes = None
 
-    loss: ClassVar[Any] = "perceptron"
     batch_size: ClassVar[int] = 1  # type: ignore[misc]
     average: ClassVar[bool] = False
     _reduce: ClassVar[Any]  # see core/reduce
     _leaves: ClassVar[Any]  # which point leaves, in words
 
     _factored = False
-    _lasting = ("kernel", "gamma", "degree", "coef0")
+    _lasting: ClassVar[tuple[str, ...]] = ("kernel", "gamma", "degree", "coef0")
     _needs_its_points = "its points leave by a rule of their own"
 
     def _choices(self) -> dict[str, Any]:
@@ -53,11 +52,12 @@ class RemovingEstimator(KernelEstimator):
 
     def _settings(self, outputs: int, most: int) -> NDArray[Any]:
         loss = make_loss(self.loss)
-        parts = {"direct": GRADIENT, "grow": APPEND, "reduce": self._reduce, **self._choices()}
-        return make_settings(
-            outputs=outputs, compressed=outputs, loss=loss.code, loss_number=loss.number or 0.0,
-            batch=1, most=most, **parts,
-        )  # fmt: skip
+        values = {
+            "direct": GRADIENT, "grow": APPEND, "reduce": self._reduce,
+            "outputs": outputs, "compressed": outputs,
+            "loss": loss.code, "loss_number": loss.number or 0.0, "batch": 1, "most": most,
+        }  # fmt: skip
+        return make_settings(**{**values, **self._choices()})
 
     def _make_kernel(self, rows: Rows) -> Kernel:
         return make_kernel(self.kernel, first_gamma(self.gamma, rows), self.degree, self.coef0)

@@ -31,8 +31,8 @@ class BSGDClassifier(PegasosSteps, KernelClassifier):
             removal:  drop the one of least |w|^2 k(x, x)
 
     With removal, the hinge loss and k(x, x) = 1 all weights are of the same size; among those that
-    tie the oldest leaves. With more than two classes a sample's weight is that of its own class, and
-    minus it for the best other one, as in the paper.
+    tie the oldest leaves. With more than two classes a step adds to its own class and subtracts
+    from the best other one, as in the paper.
 
     References
     ----------
@@ -56,7 +56,7 @@ class BSGDClassifier(PegasosSteps, KernelClassifier):
         """``removal`` drops the point that contributes least to the norm of the function.""",
     ] = "removal"
 
-    loss: ClassVar[Any] = "hinge"
+    loss: ClassVar[Any] = "hinge"  # type: ignore[misc]
 
     @property
     def _reduce(self) -> int:  # type: ignore[override]

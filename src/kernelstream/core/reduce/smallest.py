@@ -1,8 +1,8 @@
 """The point that contributes least leaves: the smallest |w_j|^2 k(x_j, x_j).
 
-With steps 1 / (lambda t) and the hinge loss all weights are of the same size, but for rounding: where
-contributions tie, the search goes round, beginning after the point that left last. With k(x, x) = 1
-the oldest point leaves then.
+With steps 1 / (lambda t) and the hinge loss all weights are of the same size, but for rounding:
+where contributions tie, the search goes round, beginning after the point that left last. With
+k(x, x) = 1 the oldest point leaves then.
 
 ``GROWING`` lets the model keep the point too many by chance: see ``keep_or_grow``.
 """
