@@ -13,7 +13,14 @@ import numpy as np
 from kernelstream.core.averages import average
 from kernelstream.core.blas import multiply
 from kernelstream.core.dictionary import renormalise
-from kernelstream.core.direct import GRADIENT, PULL, QUASI_GRADIENT, TRANSITION
+from kernelstream.core.direct import (
+    ADAPTIVE_MARGIN,
+    GRADIENT,
+    PULL,
+    QUASI_GRADIENT,
+    TRANSITION,
+)
+from kernelstream.core.direct.adaptive_margin import adapt_width, width_of
 from kernelstream.core.direct.gradient import gradient_step, gradients
 from kernelstream.core.direct.passive_aggressive import passive_aggressive_step
 from kernelstream.core.direct.pull import pulled
@@ -41,10 +48,21 @@ from kernelstream.core.passes import (
     roomy,
 )
 from kernelstream.core.past import carry, past_values
-from kernelstream.core.reduce import FORGET, KOMP, RANDOM, WINDOW
+from kernelstream.core.reduce import (
+    FORGET,
+    GROWING,
+    KOMP,
+    RANDOM,
+    SMALLEST,
+    UNIFORM,
+    WEIGHTED,
+    WINDOW,
+)
 from kernelstream.core.reduce.forget import shrink_and_forget
 from kernelstream.core.reduce.komp import GREEDY, prune, prune_block
 from kernelstream.core.reduce.removal import remove_oldest, remove_random
+from kernelstream.core.reduce.smallest import keep_or_grow, remove_smallest
+from kernelstream.core.reduce.unbiased import remove_unbiased
 from kernelstream.core.schedule import error_budget, step_size
 from kernelstream.core.state import State
 
@@ -123,7 +141,11 @@ def sample_pass(
         target = target_of(loss, outputs, targets[i])
         eta = step_size(schedule, initial_step, decay, record.steps)
         kept, k_xx = 1.0 - eta * regularisation, 0.0
-        if direct == GRADIENT:
+        if n == 0 and kept < SMALLEST_SCALE:  # steps 1 / (lambda t) begin: nothing to shrink yet
+            kept = 1.0
+        if direct == ADAPTIVE_MARGIN:
+            loss_number = width_of(record, loss)
+        if direct == GRADIENT or direct == ADAPTIVE_MARGIN:
             active = gradient_step(
                 loss, loss_number, outputs, f, target, eta, sample_weights[i], slope, new
             )
@@ -137,6 +159,8 @@ def sample_pass(
             if not abs(new[c]) <= LARGEST_WEIGHT:
                 return DIVERGED, i
         record.scale = scale
+        if direct == ADAPTIVE_MARGIN:
+            adapt_width(rule, record, active, eta, sample_weights[i])
         if averaged:
             share = average(state, rule)
             for c in range(outputs):
@@ -147,7 +171,7 @@ def sample_pass(
         late = record.pending > 0 or (slack > 0 and active and n >= most)
         if active:
             record.taken += 1
-            if direct == GRADIENT:
+            if k_xx == 0.0:
                 k_xx = self_value(program, square)
             if late:
                 put_off(state, rows, i, square, absolute, k_xx, new)
@@ -164,11 +188,17 @@ def sample_pass(
             record.owed += allowed
         elif reduce == KOMP:
             prune(state, outputs, error, allowed, most, projection)
+        elif reduce == GROWING:
+            keep_or_grow(state, rule)
         elif record.order > most:
             if reduce == RANDOM:
                 remove_random(state)
             elif reduce == WINDOW:
                 remove_oldest(state)
+            elif reduce == SMALLEST:
+                remove_smallest(state)
+            elif reduce == UNIFORM or reduce == WEIGHTED:
+                remove_unbiased(state, rule, eta, work)
             elif reduce == FORGET:
                 shrink_and_forget(state, rule, program, point, work, values, norms)
         record.steps += 1

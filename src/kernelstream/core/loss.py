@@ -41,8 +41,8 @@ def _margin_value(code, number, m):
         if m <= 1.0 - number:
             return 1.0 - m - 0.5 * number
         return (1.0 - m) ** 2 / (2.0 * number)
-    if code == PERCEPTRON:
-        return max(0.0, -m)
+    if code == PERCEPTRON:  # its number is a margin: NORMA learns it, others have none
+        return max(0.0, number - m)
     if m > 0.0:  # log(1 + e^-m) without overflow
         return math.log1p(math.exp(-m))
     return -m + math.log1p(math.exp(m))
@@ -62,7 +62,7 @@ def _margin_slope(code, number, m):
             return -1.0
         return -(1.0 - m) / number
     if code == PERCEPTRON:
-        return -1.0 if m <= 0.0 else 0.0
+        return -1.0 if m <= number else 0.0
     if m > 0.0:
         e = math.exp(-m)
         return -e / (1.0 + e)

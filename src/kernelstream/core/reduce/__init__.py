@@ -5,3 +5,6 @@ more points than the cap.
 """
 
 NOTHING, KOMP, RANDOM, WINDOW, FORGET = range(5)
+#: One leaves, by chance, and the others grow in its stead; the least one leaves; the least one
+#: leaves or, by chance, none.
+UNIFORM, WEIGHTED, SMALLEST, GROWING = range(5, 9)
