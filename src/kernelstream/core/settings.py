@@ -32,11 +32,13 @@ SETTINGS = np.dtype(
             ("averaging", "f8"),  # 0: none; s >= 1: average with weights growing like t^(s - 1) ...
             ("horizon", "f8"),  # ... until that means fewer steps than these, then fading
             # Compression.
+            ("novelty", "f8"),  # eta of Projectron: what is nearer to the span is projected
             ("most", "i8"),  # cap on the number of points
             ("slack", "i8"),  # points beyond the cap before they are projected together
             ("budget", "i8"),  # error that a step may make
             ("budget_number", "f8"),
             ("projection", "i8"),  # what pursuit removes
+            ("radius", "f8"),  # of the ball that the function stays in
             # Tracking of an inner expectation: COLK and policy evaluation.
             ("tracking", "i8"),
             ("tracking_rate", "f8"),  # beta
