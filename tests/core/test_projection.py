@@ -1,22 +1,42 @@
-"""Budgets by projection, against methods that solve every projection from scratch."""
+"""Budgets by projection and merging, against methods that solve every projection from scratch."""
 
 import numpy as np
 import pytest
 
 from kernelstream.core.direct import PASSIVE_AGGRESSIVE
 from kernelstream.core.grow import APPEND, NOVELTY, SPAN
+from kernelstream.core.loop import sample_pass
 from kernelstream.core.passes import DONE
-from kernelstream.core.reduce import HALVE, PROJECT_CHEAPEST, SPANNED, TO_NEIGHBOURS, TO_NEWEST
+from kernelstream.core.reduce import (
+    HALVE,
+    MERGE,
+    PROJECT_CHEAPEST,
+    PROJECT_SMALLEST,
+    SPANNED,
+    TO_NEIGHBOURS,
+    TO_NEWEST,
+)
 from kernelstream.core.reduce.halving import RIDGE
+from kernelstream.core.reduce.merging import best_place, fill_table
 from kernelstream.core.state import allocate, pack, unpack
 from tests.core.test_removal import PROGRAM, TWIN, signed, stream
-from tests.core.tools import learn, points_of, residual, settings, size, weights_of
+from tests.core.tools import (
+    call_pass,
+    learn,
+    points_of,
+    residual,
+    rows_of,
+    settings,
+    size,
+    weights_of,
+)
 from tests.naive import kernels
 from tests.naive import projection as naive
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")  # random
-N = size(300, 80)
+N = size(200, 60)
 
+PEGASOS = {"schedule": "inverse_time", "regularisation": 0.1, "initial_step": 10.0, "decay": 1.0}
 #: name: (loss, settings, twin with its numbers)
 METHODS = {
     "projectron": (
@@ -46,6 +66,14 @@ METHODS = {
         "perceptron", {"grow": APPEND, "reduce": HALVE, "initial_step": 0.3, "loss_number": 0.5,
                        "radius": 1.5},
         lambda *a: naive.ahpatron(*a, 0.3, 0.5, 1.5, RIDGE),
+    ),
+    "bsgd, projection": (
+        "hinge", {"grow": SPAN, "reduce": PROJECT_SMALLEST, **PEGASOS},
+        lambda *a: naive.bsgd_projection(*a, 0.1),
+    ),
+    "bsgd, merging": (
+        "hinge", {"grow": APPEND, "reduce": MERGE, **PEGASOS},
+        lambda *a: naive.bsgd_merging(0.7, *a, 0.1),
     ),
 }  # fmt: skip
 
@@ -78,7 +106,9 @@ def test_every_step_equals_the_twin(name, outputs, most, kind, sparse):
     state, predictions = run(name, X, y, weights, outputs, most, sparse)
     twin = METHODS[name][2]
     points, w, expected = twin(TWIN, X, signed(y, outputs), weights, outputs, most)
-    assert np.array_equal(points_of(state), points)
+    # merged points are computed, the others are samples
+    scale = np.abs(X).max() if name == "bsgd, merging" else 0.0
+    assert np.allclose(points_of(state), points, rtol=0.0, atol=1e-9 * scale)
     assert np.allclose(predictions, expected, atol=1e-6)
     assert np.allclose(weights_of(state, outputs), w, atol=1e-5)
     if state.factored:
@@ -124,3 +154,37 @@ def test_the_error_is_what_leaves_the_direction_of_the_sample(name):
         assert np.isclose(moved, np.sqrt(max(square, 0.0)), rtol=1e-6, atol=1e-6)
         spent, points, w = state.status[0]["error_spent"], points_of(state), weights_of(state, 1)
     assert spent > 1.0
+
+
+@pytest.mark.parametrize("kappa", [0.01, 0.2, 0.5, 0.95])
+@pytest.mark.parametrize("ratio", [1.0, 0.7, 0.1])
+def test_where_two_points_merge(kappa, ratio):
+    exponent = -np.log(kappa)
+
+    def overlap(h):
+        return kappa ** (1.0 - h) ** 2 + ratio * kappa**h**2
+
+    grid = np.linspace(0.5, 1.0, 5001)
+    best = grid[np.argmax(overlap(grid))]
+    h = best_place(ratio, exponent)
+    assert np.isclose(h, best, atol=3e-4)
+    assert overlap(h) > overlap(best) * (1.0 - 1e-7)
+
+
+def test_the_table_loses_next_to_nothing():
+    """The overlap at the place looked up, against that at the best: the cost follows from it."""
+    table = np.empty((size(256, 32),) * 2)
+    fill_table(table)
+    X, y, weights = short_stream(3)
+    found = []
+    for extra in (None, table):
+        state = allocate(3, 3, 16, seed=3, factored=False)
+        chosen = settings("hinge", outputs=3, most=12, **METHODS["bsgd, merging"][1])
+        predictions = np.empty((N, 3))
+        reason, _ = call_pass(
+            sample_pass, state, chosen, PROGRAM, rows_of(X), y, weights, 0, predictions, extra
+        )
+        assert reason == DONE
+        found.append((predictions, state.status[0]["error_spent"]))
+    assert np.isclose(found[0][1], found[1][1], rtol=0.02)
+    assert np.mean(found[0][0].argmax(axis=1) == found[1][0].argmax(axis=1)) > 0.95

@@ -1,4 +1,7 @@
-"""Projectron, budgeted passive-aggressive learning and Ahpatron, every projection from scratch."""
+"""Budgets by projection and by merging, every projection from scratch: Projectron, BPA, Ahpatron,
+BSGD."""
+
+import math
 
 import numpy as np
 
@@ -10,13 +13,22 @@ DEPENDENT = 1e-8
 NOTHING_MISSED = 1e-12
 
 
-def steps(kernel, X, targets, weights, outputs, loss, learn, number=0.0):
-    """Predict each sample; ``learn(points, w, x, slope, f, loss, weight)`` gives points and w."""
+#: Costs that differ by less, relatively, tie: the first one is taken.
+TIE = 1e-6
+
+
+def steps(kernel, X, targets, weights, outputs, loss, learn, number=0.0, alpha=None):
+    """Predict each sample; ``learn(points, w, x, slope, f, loss, weight)`` gives points and w.
+
+    With ``alpha`` steps are Pegasos', 1 / (alpha t).
+    """
     points, w, said = np.empty((0, X.shape[1])), np.empty((0, outputs)), []
-    for x, target, weight in zip(X, targets, weights, strict=True):
+    for t, (x, target, weight) in enumerate(zip(X, targets, weights, strict=True), 1):
         f = w.T @ np.array([kernel(x, d) for d in points]).reshape(-1)
         said.append(f)
         slope = losses.derivative(loss, number, f, target)
+        if alpha is not None:
+            w, weight = w * (1.0 - 1.0 / t), weight / (alpha * t)
         if slope.any():
             value = losses.value(loss, number, f, target)
             points, w = learn(points, w, x, -slope, f, value, weight)
@@ -155,3 +167,73 @@ def ahpatron(kernel, X, targets, weights, outputs, most, eta, margin, radius, ri
         return points, w
 
     return steps(kernel, X, targets, weights, outputs, "perceptron", learn, margin)
+
+
+def first_least(costs):
+    best, least = 0, math.inf
+    for j, cost in enumerate(costs):
+        if cost < least * (1.0 - TIE):
+            best, least = j, cost
+    return best
+
+
+def bsgd_projection(kernel, X, targets, weights, outputs, most, alpha):
+    def choose(K, w, inverse):
+        return first_least(np.sum(w * w, axis=1) * np.diag(K))
+
+    def learn(points, w, x, new, f, loss, weight):
+        return budgeted(kernel, points, w, x, weight * new, most, choose)
+
+    return steps(kernel, X, targets, weights, outputs, "hinge", learn, alpha=alpha)
+
+
+def golden_section(function):
+    """The place of the maximum of a function on [0, 1], to 1e-4."""
+    low, high, golden = 0.0, 1.0, (math.sqrt(5.0) - 1.0) / 2.0
+    p, q = high - golden * (high - low), low + golden * (high - low)
+    while high - low >= 2e-4:
+        if function(p) > function(q):
+            high, q = q, p
+            p = high - golden * (high - low)
+        else:
+            low, p = p, q
+            q = low + golden * (high - low)
+    return (low + high) / 2.0
+
+
+def merged(gamma, x, v, z, w):
+    """x of weights v and z of weights w, |v| <= |w|, as one point: it, its weights, the cost."""
+    square = min(gamma * float(np.sum((x - z) ** 2)), 1e300)
+    size, other = v @ v, w @ w
+    ratio = math.sqrt(size / other) if size < other * (1.0 - TIE) else 1.0
+
+    def overlap(h):
+        return math.exp(-square * (1.0 - h) ** 2) + ratio * math.exp(-square * h**2)
+
+    h = max(golden_section(overlap), 0.5)
+    h = h if overlap(h) > overlap(1.0) else 1.0
+    both = w * math.exp(-square * (1.0 - h) ** 2) + v * math.exp(-square * h**2)
+    cost = size + other + 2.0 * v @ w * math.exp(-square) - both @ both
+    place = z if square == 0.0 or h == 1.0 else h * z + (1.0 - h) * x
+    return place, both, cost if cost > NOTHING_MISSED * size else 0.0
+
+
+def bsgd_merging(gamma, kernel, X, targets, weights, outputs, most, alpha):
+    def learn(points, w, x, new, f, loss, weight):
+        points, w = np.vstack([points, x]), np.vstack([w, weight * new])
+        if len(points) <= most:
+            return points, w
+        squares = np.sum(w * w, axis=1)
+        m = int(np.flatnonzero(squares <= squares.min() * (1.0 + TIE))[0])
+        trials = {
+            j: merged(gamma, points[m], w[m], points[j], w[j])
+            for j in range(len(points)) if j != m and w[m] @ w[j] > 0.0
+        }  # fmt: skip
+        if trials:
+            least = min(cost for _, _, cost in trials.values())
+            n = next(j for j, trial in trials.items() if trial[2] <= least * (1.0 + TIE))
+            points[n], w[n] = trials[n][:2]
+        points[m], w[m] = points[-1], w[-1]
+        return points[:-1], w[:-1]
+
+    return steps(kernel, X, targets, weights, outputs, "hinge", learn, alpha=alpha)

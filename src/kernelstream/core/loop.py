@@ -13,7 +13,14 @@ import numpy as np
 from kernelstream.core.averages import average
 from kernelstream.core.blas import multiply
 from kernelstream.core.dictionary import renormalise
-from kernelstream.core.direct import GRADIENT, PULL, QUASI_GRADIENT, TRANSITION
+from kernelstream.core.direct import (
+    ADAPTIVE_MARGIN,
+    GRADIENT,
+    PULL,
+    QUASI_GRADIENT,
+    TRANSITION,
+)
+from kernelstream.core.direct.adaptive_margin import adapt_width, width_of
 from kernelstream.core.direct.gradient import gradient_step, gradients
 from kernelstream.core.direct.passive_aggressive import passive_aggressive_step
 from kernelstream.core.direct.pull import pulled
@@ -42,28 +49,13 @@ from kernelstream.core.passes import (
     roomy,
 )
 from kernelstream.core.past import carry, past_values
-from kernelstream.core.reduce import (
-    FORGET,
-    HALVE,
-    KOMP,
-    PROJECT_CHEAPEST,
-    RANDOM,
-    SPANNED,
-    TO_NEIGHBOURS,
-    TO_NEWEST,
-    WINDOW,
-)
-from kernelstream.core.reduce.forget import shrink_and_forget
+from kernelstream.core.reduce import GROWING, HALVE, KOMP, PROJECT_CHEAPEST, SPANNED, TO_NEIGHBOURS
+from kernelstream.core.reduce.at_cap import leave
 from kernelstream.core.reduce.halving import halve_and_bound
 from kernelstream.core.reduce.komp import GREEDY, prune, prune_block
 from kernelstream.core.reduce.projection import make_room
-from kernelstream.core.reduce.removal import remove_oldest, remove_random
-from kernelstream.core.reduce.replacement import (
-    UNKNOWN,
-    find_neighbours,
-    note_replaced,
-    replace_one,
-)
+from kernelstream.core.reduce.replacement import UNKNOWN
+from kernelstream.core.reduce.smallest import keep_or_grow
 from kernelstream.core.schedule import error_budget, step_size
 from kernelstream.core.state import State
 
@@ -85,7 +77,7 @@ def sample_pass(
     """Learn from the samples ``first`` onwards, one at a time.
 
     ``predictions``, (n, outputs) or with no rows, receives the prediction for each sample
-    before it is learned from. ``extra`` is not used.
+    before it is learned from. ``extra`` is a table of the rule that makes room, if any.
 
     Returns
     -------
@@ -146,7 +138,11 @@ def sample_pass(
         target = target_of(loss, outputs, targets[i])
         eta = step_size(schedule, initial_step, decay, record.steps)
         kept, k_xx = 1.0 - eta * regularisation, 0.0
-        if direct == GRADIENT:
+        if n == 0 and kept < SMALLEST_SCALE:  # steps 1 / (lambda t) begin: nothing to shrink yet
+            kept = 1.0
+        if direct == ADAPTIVE_MARGIN:
+            loss_number = width_of(record, loss)
+        if direct == GRADIENT or direct == ADAPTIVE_MARGIN:
             active = gradient_step(
                 loss, loss_number, outputs, f, target, eta, sample_weights[i], slope, new
             )
@@ -160,6 +156,8 @@ def sample_pass(
             if not abs(new[c]) <= LARGEST_WEIGHT:
                 return DIVERGED, i
         record.scale = scale
+        if direct == ADAPTIVE_MARGIN:
+            adapt_width(rule, record, active, eta, sample_weights[i])
         if averaged:
             share = average(state, rule)
             for c in range(outputs):
@@ -170,7 +168,7 @@ def sample_pass(
         late = record.pending > 0 or (slack > 0 and active and n >= most)
         if active:
             record.taken += 1
-            if direct == GRADIENT:
+            if k_xx == 0.0:
                 k_xx = self_value(program, square)
             if late:
                 put_off(state, rows, i, square, absolute, k_xx, new)
@@ -198,19 +196,10 @@ def sample_pass(
         elif reduce == HALVE:
             if active:
                 halve_and_bound(state, rule, program, values, f, point, work)
+        elif reduce == GROWING:
+            keep_or_grow(state, rule)
         elif record.order > most:
-            if reduce == RANDOM:
-                remove_random(state)
-            elif reduce == WINDOW:
-                remove_oldest(state)
-            elif reduce == FORGET:
-                shrink_and_forget(state, rule, program, point, work, values, norms)
-            elif reduce == TO_NEWEST:
-                replace_one(state, outputs, values, table)
-            elif reduce == TO_NEIGHBOURS:
-                find_neighbours(state, program, point, work, table)
-                place = replace_one(state, outputs, values, table)
-                note_replaced(state, program, point, work, table, place)
+            leave(state, rule, eta, program, point, work, values, norms, table, extra)
         record.steps += 1
         record.seen += 1
         if record.scale < SMALLEST_SCALE:

@@ -41,7 +41,7 @@ def _margin_value(code, number, m):
         if m <= 1.0 - number:
             return 1.0 - m - 0.5 * number
         return (1.0 - m) ** 2 / (2.0 * number)
-    if code == PERCEPTRON:
+    if code == PERCEPTRON:  # its number is a margin: NORMA learns it
         return max(0.0, number - m)
     if m > 0.0:  # log(1 + e^-m) without overflow
         return math.log1p(math.exp(-m))

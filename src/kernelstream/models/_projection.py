@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from numpy.typing import NDArray
+
 from kernelstream.compression import komp
+from kernelstream.core.grow import SPAN
 from kernelstream.core.kernel import Rows
 from kernelstream.core.reduce.komp import BLOCK, GREEDY, prune_block
+from kernelstream.core.settings import make_settings
 from kernelstream.docstrings import documented
 from kernelstream.kernels import Kernel, first_gamma, make_kernel
+from kernelstream.losses import make_loss
 from kernelstream.models import _parameters as p
 from kernelstream.models._base import KernelEstimator
 from kernelstream.models._words import CAP_COSTS, count_of
 
 
 class ProjectingEstimator(KernelEstimator):
-    """A method says what its steps are (``_settings``) and what it does at the cap, in words."""
+    """A method says what its steps are, and what it does at the cap in words."""
 
     kernel: p.Kernel = "rbf"
     gamma: p.Gamma = "auto"
@@ -28,8 +33,20 @@ class ProjectingEstimator(KernelEstimator):
     average: ClassVar[bool] = False
     _at_the_cap: ClassVar[str]  # what happens there, after "made room 3 times by"
 
+    _grow: ClassVar[int] = SPAN  # see core/grow
+    _reduce: ClassVar[int]  # see core/reduce
+
     _lasting = ("kernel", "gamma", "degree", "coef0")
-    _needs_its_points = "its points leave by a rule of their own"
+
+    def _choices(self) -> dict[str, Any]:
+        """The numbers of its steps, by the names of ``core/settings.py``."""
+        raise NotImplementedError
+
+    def _settings(self, outputs: int, most: int) -> NDArray[Any]:
+        return make_settings(
+            grow=self._grow, reduce=self._reduce, outputs=outputs, compressed=outputs,
+            loss=make_loss(self.loss).code, batch=1, most=most, **self._choices(),
+        )  # fmt: skip
 
     def _make_kernel(self, rows: Rows) -> Kernel:
         return make_kernel(self.kernel, first_gamma(self.gamma, rows), self.degree, self.coef0)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelstream.core.direct import GRADIENT
-from kernelstream.core.grow import APPEND
-from kernelstream.core.loss import PERCEPTRON
 from kernelstream.core.reduce import HALVE
-from kernelstream.core.settings import make_settings
 from kernelstream.models import _parameters as p
 from kernelstream.models._classifier import KernelClassifier
 from kernelstream.models._removal import RemovingEstimator
@@ -71,16 +67,21 @@ class AhpatronClassifier(RemovingEstimator, KernelClassifier):
         "points.",
     ] = "auto"
 
+    loss: ClassVar[Any] = "perceptron"  # type: ignore[misc]
     _reduce = HALVE
     _leaves = "the half of the points with the smaller weights, projected on the others"
 
     def _settings(self, outputs: int, most: int) -> NDArray[Any]:
-        radius = 0.5 * np.sqrt(most) if self.radius == "auto" else self.radius
-        return make_settings(
-            direct=GRADIENT, grow=APPEND, reduce=self._reduce, outputs=outputs, compressed=outputs,
-            loss=PERCEPTRON, loss_number=self.margin, initial_step=self.eta0, batch=1, most=most,
-            radius=radius,
-        )  # fmt: skip
+        settings = super()._settings(outputs, most)
+        settings["radius"] = 0.5 * np.sqrt(most) if self.radius == "auto" else self.radius
+        return settings
+
+    def _choices(self) -> dict[str, Any]:
+        return {"initial_step": self.eta0, "loss_number": self.margin}
+
+    def _drop_points(self, most: int) -> None:
+        super()._drop_points(most)
+        self._state.status[0]["square_norm"] = self.expansion_.norm() ** 2
 
     def _overflow_cure(self) -> str:
         return "eta0 times the sample_weight is too large."

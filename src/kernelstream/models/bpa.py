@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar
 
-from numpy.typing import NDArray
-
 from kernelstream.core.direct import PASSIVE_AGGRESSIVE
-from kernelstream.core.grow import APPEND, SPAN
 from kernelstream.core.reduce import PROJECT_CHEAPEST, TO_NEIGHBOURS, TO_NEWEST
-from kernelstream.core.settings import make_settings
-from kernelstream.losses import make_loss
 from kernelstream.models._base import KernelEstimator
 from kernelstream.models._classifier import KernelClassifier
 from kernelstream.models._projection import ProjectingEstimator
@@ -36,8 +31,9 @@ class _BPA(KernelEstimator):
     r is the one for which |f' - f|^2 / 2 + C H'(x) is least. As x is in V, what the projection
     misses is orthogonal to k(x, .): H' and tau are the same for all r, and r has the least
     |w_r|^2 e_r, e_r the squared distance of k(d_r, .) to V. Old points alone are candidates, as in
-    LIBOL's program for BPA-S. With more than two classes tau is that of the margin to the best other
-    class, H / (2 k(x, x)) at most, the weight of which is -tau; |w_r|^2 sums over classes.
+    LIBOL's program for BPA-S (the paper's text was not at hand). With more than two classes tau is
+    that of the margin to the best other class, H / (2 k(x, x)) at most, the weight of which is
+    -tau; |w_r|^2 sums over classes.
 
     References
     ----------
@@ -51,15 +47,9 @@ class _BPA(KernelEstimator):
     ] = 1.0
 
     loss: ClassVar[Any] = "hinge"
-    _grow: ClassVar[int] = APPEND
-    _reduce: ClassVar[int]
 
-    def _settings(self, outputs: int, most: int) -> NDArray[Any]:
-        return make_settings(
-            direct=PASSIVE_AGGRESSIVE, grow=self._grow, reduce=self._reduce, outputs=outputs,
-            compressed=outputs, loss=make_loss(self.loss).code, batch=1, most=most,
-            aggressiveness=self.C,
-        )  # fmt: skip
+    def _choices(self) -> dict[str, Any]:
+        return {"direct": PASSIVE_AGGRESSIVE, "aggressiveness": self.C}
 
     def _overflow_cure(self) -> str:
         return "C times the sample_weight is too large."
@@ -128,7 +118,6 @@ class BPAPClassifier(_BPA, ProjectingEstimator, KernelClassifier):
     True
     """
 
-    _grow = SPAN
     _reduce = PROJECT_CHEAPEST
     _at_the_cap = "projecting an old point on the others"
 

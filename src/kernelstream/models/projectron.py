@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar
 
-from numpy.typing import NDArray
-
 from kernelstream.core.direct import GRADIENT
 from kernelstream.core.grow import NOVELTY
 from kernelstream.core.reduce import SPANNED
-from kernelstream.core.settings import make_settings
-from kernelstream.losses import make_loss
 from kernelstream.models._classifier import KernelClassifier
 from kernelstream.models._projection import ProjectingEstimator
 from kernelstream.parameters import Number
@@ -64,15 +60,12 @@ class ProjectronClassifier(ProjectingEstimator, KernelClassifier):
     ] = 0.3
 
     loss: ClassVar[Any] = "perceptron"
+    _grow, _reduce = NOVELTY, SPANNED
     _at_the_cap = "projecting a mistake that would have become a point"
     _smaller_with = (("a larger", "novelty"), ("a smaller", "max_points"))
 
-    def _settings(self, outputs: int, most: int) -> NDArray[Any]:
-        return make_settings(
-            direct=GRADIENT, grow=NOVELTY, reduce=SPANNED, outputs=outputs, compressed=outputs,
-            loss=make_loss(self.loss).code, initial_step=1.0, batch=1, most=most,
-            novelty=self.novelty,
-        )  # fmt: skip
+    def _choices(self) -> dict[str, Any]:
+        return {"direct": GRADIENT, "initial_step": 1.0, "novelty": self.novelty}
 
 
 class ProjectronPlusClassifier(ProjectronClassifier):

@@ -12,6 +12,7 @@ from kernelstream.core.costs import energy, removal_cost
 from kernelstream.core.jit import allocating, inline
 from kernelstream.core.reduce import PROJECT_CHEAPEST
 from kernelstream.core.reduce.komp import GREEDY, _prune, remove_point
+from kernelstream.core.reduce.smallest import TIE
 
 #: A budget that no removal keeps to, and a cap that is never reached.
 NO_BUDGET, NO_CAP = -1.0, 2**62
@@ -32,7 +33,7 @@ def _make_room(state, rule, error):
             cost = removal_cost(state, j, rule.outputs) if j != newest else np.inf
         else:
             cost = energy(state, j, rule.outputs) * state.self_kernels[j]
-        if cost < least:
+        if cost < least * (1.0 - TIE):  # the first of those that tie but for rounding
             best, least = j, cost
     status.forced += 1
     error += removal_cost(state, best, rule.outputs) * status.scale * status.scale

@@ -14,12 +14,18 @@ from kernelstream.core.lanes import fma
 
 
 @inner
-def _length(state, j):
-    """The norm of what point ``j`` contributes to the function."""
+def square_length(state, j):
+    """|w_j|^2 k(x_j, x_j) at scale 1."""
     square = 0.0
     for c in range(state.weights.shape[0]):
         square = fma(state.weights[c, j], state.weights[c, j], square)
-    return state.status[0].scale * math.sqrt(square * state.self_kernels[j])
+    return square * state.self_kernels[j]
+
+
+@inner
+def _length(state, j):
+    """The norm of what point ``j`` contributes to the function."""
+    return state.status[0].scale * math.sqrt(square_length(state, j))
 
 
 @inner
