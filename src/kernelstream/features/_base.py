@@ -150,10 +150,7 @@ class FeatureLearner(FeatureParameters):
     def _pack(state: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         return feature_state.pack(state)
 
-    @classmethod
-    def _unpack(
-        cls, arrays: Mapping[str, NDArray[Any]], status: dict[str, Any], kernel: Kernel
-    ) -> Any:
+    def _unpack(self, arrays: Mapping[str, NDArray[Any]], status: dict[str, Any]) -> Any:
         return feature_state.unpack(dict(arrays), status)
 
     @classmethod
