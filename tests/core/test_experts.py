@@ -76,7 +76,7 @@ def test_a_renewed_group_keeps_its_values(full):
 
     def values():
         n = group.order
-        return group.state.weights[:, :n] @ (group.gram() @ group.state.factor[:n, :n]).T
+        return group.state.weights[:, :n] @ (group.gram() @ group.state.inverse[:n, :n].T).T
 
     group.state.slopes[:], before = 0.0, values()  # nothing to learn scales from
     group.state.metric[:] = 0.0
@@ -185,3 +185,16 @@ def test_one_value_far_out_does_not_set_the_unit():
     moving_units(ColumnUnits(*np.zeros((len(ColumnUnits._fields), 1))), X, True, found)
     ratio = expected[210:].std() / found[210:].std()
     assert 1.0 < ratio < 1.5  # without a bound it would be 1e7
+
+
+def test_a_covariance_that_rounding_made_indefinite_is_mended():
+    random = np.random.default_rng(0)
+    group = Group(2, 1, 12, 1.0, True, 0)
+    rows, out = random.normal(size=(40, 2)), np.empty((40, 4, 1))
+    group.run(rows, np.sin(rows[:, 0]), np.ones(40), out, 0)
+    n = group.order
+    group.state.covariance[0, 0] = -1e-9
+    group.renew()
+    lower = group.state.covariance[:n, :n]
+    assert np.linalg.eigvalsh(lower).min() > 0.0
+    assert group.residual() < 1e-9

@@ -50,7 +50,7 @@ def test_the_twin_agrees(kind, outputs, forget, noise, most):
     np.testing.assert_allclose(deviations, expected_deviations, atol=1e-6)
     n, state = group.order, group.state
     np.testing.assert_array_equal(state.points[:, :n].T, points)
-    values = group.gram() @ state.factor[:n, :n]
+    values = group.gram() @ state.inverse[:n, :n].T
     # The state has forgotten already what the twin forgets before its next row.
     np.testing.assert_allclose(values @ state.weights[:, :n].T, np.sqrt(forget) * mu, atol=1e-6)
     later = forget * Sigma + (1.0 - forget) * group.gram()

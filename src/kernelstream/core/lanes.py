@@ -167,6 +167,15 @@ def store4(typingctx, array, place, value):
     return types.void(array, types.int64, _lanes), codegen
 
 
+@inner
+def reduce_symmetric(matrix, n, gain, v):
+    """A -= gain v v^T, where the lower triangle of A is stored."""
+    for i in range(n):
+        c = -gain * v[i]
+        for q in range(i + 1):
+            matrix[i, q] = fma(c, v[q], matrix[i, q])
+
+
 if INTERPRETED:
 
     def fma(a, b, c):
@@ -194,11 +203,38 @@ if INTERPRETED:
             absolute += abs(value)
         return square, absolute
 
+    def add_multiple(c, array, i, h, n):
+        """h += c array[i] over the first n numbers."""
+        for q in range(n):
+            h[q] += c * array[i, q]
+
     def multiply_symmetric(matrix, n, u, h):
         """h = A u, where the lower triangle of A is stored."""
         for i in range(n):
             h[i] = dot(matrix, i, u, 0, 0, i + 1)
             for q in range(i):
+                h[q] += u[i] * matrix[i, q]
+
+    def multiply_reduced(matrix, n, gain, v, u, h):
+        """A -= gain v v^T, then h = A u, where the lower triangle of A is stored."""
+        reduce_symmetric(matrix, n, gain, v)
+        multiply_symmetric(matrix, n, u, h)
+
+    def multiply_lower(matrix, n, u, h):
+        """h = A u for a lower triangle A."""
+        for i in range(n):
+            h[i] = dot(matrix, i, u, 0, 0, i + 1)
+
+    def multiply_lower4(matrix, n, u, h):
+        """The same for four u and h, the rows of two arrays."""
+        for r in range(4):
+            multiply_lower(matrix, n, u[r], h[r])
+
+    def multiply_back(matrix, n, u, h):
+        """h = A^T u for a lower triangle A."""
+        for i in range(n):
+            h[i] = 0.0
+            for q in range(i + 1):
                 h[q] += u[i] * matrix[i, q]
 
 else:
@@ -249,6 +285,17 @@ else:
             q += 1
         return square, absolute
 
+    @inline
+    def add_multiple(c, array, i, h, n):
+        """h += c array[i] over the first n numbers."""
+        q, cs = 0, spread4(c)
+        while q + 4 <= n:
+            store4(h, q, fma4(cs, load4(array, i, q), load4(h, 0, q)))
+            q += 4
+        while q < n:
+            h[q] = _fma(c, array[i, q], h[q])
+            q += 1
+
     @inner
     def multiply_symmetric(matrix, n, u, h):
         """h = A u, where the lower triangle of A is stored: half of the memory to go through.
@@ -278,4 +325,113 @@ else:
         for i in range(n - n % 4, n):
             h[i] = dot(matrix, i, u, 0, 0, i + 1)
             for q in range(i):
+                h[q] = _fma(u[i], matrix[i, q], h[q])
+
+    @inner
+    def multiply_reduced(matrix, n, gain, v, u, h):
+        """A -= gain v v^T, then h = A u, where the lower triangle of A is stored.
+
+        The bits of ``reduce_symmetric`` and ``multiply_symmetric`` in one trip through memory.
+        """
+        for i in range(0, n - 3, 4):
+            a = b = c = d = zero4()
+            ua, ub, uc, ud = spread4(u[i]), spread4(u[i + 1]), spread4(u[i + 2]), spread4(u[i + 3])
+            va, vb = spread4(-gain * v[i]), spread4(-gain * v[i + 1])
+            vc, vd = spread4(-gain * v[i + 2]), spread4(-gain * v[i + 3])
+            ra, rb, rc, rd = matrix[i], matrix[i + 1], matrix[i + 2], matrix[i + 3]
+            for q in range(0, i, 4):
+                w, x, y = load4(v, 0, q), load4(u, 0, q), load4(h, 0, q)
+                row = fma4(va, w, load4(ra, 0, q))
+                store4(ra, q, row)
+                a, y = fma4(row, x, a), fma4(row, ua, y)
+                row = fma4(vb, w, load4(rb, 0, q))
+                store4(rb, q, row)
+                b, y = fma4(row, x, b), fma4(row, ub, y)
+                row = fma4(vc, w, load4(rc, 0, q))
+                store4(rc, q, row)
+                c, y = fma4(row, x, c), fma4(row, uc, y)
+                row = fma4(vd, w, load4(rd, 0, q))
+                store4(rd, q, row)
+                d, y = fma4(row, x, d), fma4(row, ud, y)
+                store4(h, q, y)
+            h[i], h[i + 1], h[i + 2], h[i + 3] = sum4(a), sum4(b), sum4(c), sum4(d)
+            for j in range(i, i + 4):  # the diagonal block
+                e = -gain * v[j]
+                for q in range(i, j + 1):
+                    matrix[j, q] = _fma(e, v[q], matrix[j, q])
+                for q in range(i, j):
+                    h[j] = _fma(matrix[j, q], u[q], h[j])
+                    h[q] = _fma(matrix[j, q], u[j], h[q])
+                h[j] = _fma(matrix[j, j], u[j], h[j])
+        for i in range(n - n % 4, n):
+            e = -gain * v[i]
+            for q in range(i + 1):
+                matrix[i, q] = _fma(e, v[q], matrix[i, q])
+            h[i] = dot(matrix, i, u, 0, 0, i + 1)
+            for q in range(i):
+                h[q] = _fma(u[i], matrix[i, q], h[q])
+
+    @inner
+    def multiply_lower(matrix, n, u, h):
+        """h = A u for a lower triangle A, four rows at a time."""
+        for i in range(0, n - 3, 4):
+            a = b = c = d = zero4()
+            for q in range(0, i, 4):
+                x = load4(u, 0, q)
+                a = fma4(load4(matrix, i, q), x, a)
+                b = fma4(load4(matrix, i + 1, q), x, b)
+                c = fma4(load4(matrix, i + 2, q), x, c)
+                d = fma4(load4(matrix, i + 3, q), x, d)
+            h[i], h[i + 1], h[i + 2], h[i + 3] = sum4(a), sum4(b), sum4(c), sum4(d)
+            for j in range(i, i + 4):  # the diagonal block
+                for q in range(i, j + 1):
+                    h[j] = _fma(matrix[j, q], u[q], h[j])
+        for i in range(n - n % 4, n):
+            h[i] = dot(matrix, i, u, 0, 0, i + 1)
+
+    @inner
+    def multiply_lower4(matrix, n, u, h):
+        """The same for four u and h, the rows of two arrays: the same bits, one trip through A."""
+        whole = n - n % 4
+        for i in range(0, whole, 2):
+            a = b = c = d = zero4()
+            e = f = g = k = zero4()
+            end = i - i % 4
+            for q in range(0, end, 4):
+                row, next_row = load4(matrix, i, q), load4(matrix, i + 1, q)
+                x = load4(u, 0, q)
+                a, e = fma4(row, x, a), fma4(next_row, x, e)
+                x = load4(u, 1, q)
+                b, f = fma4(row, x, b), fma4(next_row, x, f)
+                x = load4(u, 2, q)
+                c, g = fma4(row, x, c), fma4(next_row, x, g)
+                x = load4(u, 3, q)
+                d, k = fma4(row, x, d), fma4(next_row, x, k)
+            h[0, i], h[1, i], h[2, i], h[3, i] = sum4(a), sum4(b), sum4(c), sum4(d)
+            i += 1
+            h[0, i], h[1, i], h[2, i], h[3, i] = sum4(e), sum4(f), sum4(g), sum4(k)
+        for r in range(4):
+            for i in range(whole):
+                for q in range(i - i % 4, i + 1):  # the diagonal block
+                    h[r, i] = _fma(matrix[i, q], u[r, q], h[r, i])
+            for i in range(whole, n):
+                h[r, i] = dot(matrix, i, u, r, 0, i + 1)
+
+    @inner
+    def multiply_back(matrix, n, u, h):
+        """h = A^T u for a lower triangle A, four rows at a time."""
+        for i in range(0, n - 3, 4):
+            a, b, c, d = spread4(u[i]), spread4(u[i + 1]), spread4(u[i + 2]), spread4(u[i + 3])
+            for q in range(0, i, 4):
+                y = fma4(load4(matrix, i, q), a, load4(h, 0, q))
+                y = fma4(load4(matrix, i + 1, q), b, y)
+                y = fma4(load4(matrix, i + 2, q), c, y)
+                store4(h, q, fma4(load4(matrix, i + 3, q), d, y))
+            for q in range(i, i + 4):
+                h[q] = 0.0
+                for j in range(q, i + 4):
+                    h[q] = _fma(matrix[j, q], u[j], h[q])
+        for i in range(n - n % 4, n):
+            h[i] = 0.0
+            for q in range(i + 1):
                 h[q] = _fma(u[i], matrix[i, q], h[q])

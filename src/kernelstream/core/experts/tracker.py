@@ -1,8 +1,8 @@
 """Kernel recursive least squares that forgets, on a fixed number of points (KRLS-T).
 
 Van Vaerenbergh, Lazaro-Gredilla and Santamaria, "Kernel recursive least-squares tracker for
-time-varying regression", 2012, Algorithm 1, in the coordinates of ``group``: mu = K S w and
-Sigma = K S covariance S^T K, so that the prior covariance is the identity. Classes, which the paper
+time-varying regression", 2012, Algorithm 1, in the coordinates of ``group``: mu = L w and
+Sigma = L covariance L^T, so that the prior covariance is the identity. Classes, which the paper
 does not have, are learned by implicit steps of the softmax loss.
 """
 
@@ -19,11 +19,10 @@ from kernelstream.core.experts.group import (
     learn_classes,
     learn_numbers,
     look_at_slopes,
-    whiten,
 )
 from kernelstream.core.experts.steps import softmax
 from kernelstream.core.jit import compiled, inner
-from kernelstream.core.lanes import dot, fma, multiply_symmetric
+from kernelstream.core.lanes import dot, fma, multiply_lower, multiply_symmetric
 
 
 @inner
@@ -74,7 +73,8 @@ def tracker_pass(group, kept, noise, outputs, rows, targets, sample_weights, out
         if noise > 0.0:
             status.noise = noise
         square = kernel_row(group, z, k)
-        reach = min(whiten(group.factor, k, n, u), k_xx)
+        multiply_lower(group.inverse, n, k, u)
+        reach = min(dot(u, 0, u, 0, 0, n), k_xx)
         novelty = k_xx - reach
         multiply_symmetric(group.covariance, n, u, h)
         variance = max(0.0, dot(h, 0, u, 0, 0, n)) + novelty
@@ -104,4 +104,5 @@ def tracker_pass(group, kept, noise, outputs, rows, targets, sample_weights, out
         if status.interval > 0 and status.seen % status.interval == 0:
             look_at_slopes(group, outputs, z, k, alphas, slope)
         if status.points > status.most:  # the newcomer may be the one to leave
-            drop_point(group, find_cheapest(group, 0, outputs, status.points), v, work, alphas)
+            j = find_cheapest(group, 0, outputs, status.points, v, work, alphas)
+            drop_point(group, j, v, work, alphas)

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, eigh, solve_triangular
+from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
+from scipy.linalg.lapack import dtrtri
 
 from kernelstream.core.experts.group import (
     GROUP_STATUS,
@@ -27,12 +28,13 @@ FIRST_SCALES = 64
 #: How much of the certainty is kept when a factor is made again; without this the second-order
 #: expert becomes overconfident.
 _KEPT = 0.3
+#: The least variance that a function keeps in any direction.
+_LEAST = 1e-12
 
 
 #: Arrays of a group by the axes along which they are as long as there are points.
 BY_POINT = {
-    "points": (1,), "norms": (0,), "factor": (0, 1), "diagonal": (0,), "covariance": (0, 1),
-    "weights": (1,),
+    "points": (1,), "norms": (0,), "inverse": (0, 1), "covariance": (0, 1), "weights": (1,),
 }  # fmt: skip
 
 
@@ -96,7 +98,7 @@ class Group:
         room = most + 1
         self.state = GroupState(
             status, np.zeros((features, room)), np.zeros(room), np.zeros((room, room)),
-            np.zeros(room), np.zeros((room, room)), np.zeros(((1 + len(rates)) * outputs, room)),
+            np.zeros((room, room)), np.zeros(((1 + len(rates)) * outputs, room)),
             np.ones(features), np.zeros(features),
             np.zeros((features, features) if full else (0, 0)), np.array(rates, dtype=float),
             np.zeros(1 + len(rates)),
@@ -110,7 +112,7 @@ class Group:
     def nbytes_for(features: int, outputs: int, most: int, full: bool, rates: int = 3) -> int:
         """Bytes of a group, in closed form."""
         room, experts = most + 1, 1 + rates
-        numbers = room * (features + 2 + 2 * room + experts * outputs) + 3 * features
+        numbers = room * (features + 1 + 2 * room + experts * outputs) + 3 * features
         numbers += 2 * features * features * full + rates + experts
         return 8 * numbers + GROUP_STATUS.itemsize
 
@@ -181,10 +183,15 @@ class Group:
         return status["amplitude"] * np.exp(-status["gamma"] * squares) + 1.0  # type: ignore[no-any-return]
 
     def residual(self) -> float:
-        """max |S S^T K - I|: how good the factor is."""
+        """max |T^T T K - I|: how good the factor is."""
         n = self.order
-        factor = self.state.factor[:n, :n]
-        return float(np.abs(factor @ factor.T @ self.gram() - np.eye(n)).max(initial=0.0))
+        inverse = self.state.inverse[:n, :n]
+        return float(np.abs(inverse.T @ inverse @ self.gram() - np.eye(n)).max(initial=0.0))
+
+    def coefficients(self) -> NDArray[np.float64]:
+        """(experts outputs, n): the functions as sums over the points' kernels."""
+        n = self.order
+        return self.state.weights[:, :n] @ self.state.inverse[:n, :n]
 
     def begin_like(self, other: Group) -> None:
         """Begin with the scales of columns that another group has learned."""
@@ -199,7 +206,7 @@ class Group:
         state.status["noise"] = np.clip(state.status["noise"] * square, 1e-8, 1e4)
         state.status["mean_loss"] = np.minimum(state.status["mean_loss"] * square, 1e8)
         state.losses[:] = np.minimum(state.losses * square, 1e8)
-        state.weights[:, :n] += shift * state.factor[:n, :n].sum(axis=0)
+        state.weights[:, :n] += shift * state.inverse[:n, :n].sum(axis=1)
         state.weights[:, :n] *= stretch
 
     def renew(self, kept: float = _KEPT) -> None:
@@ -211,10 +218,9 @@ class Group:
         status = state.status
         if n == 0:
             return
-        values = self.gram() @ state.factor[:n, :n]  # rows: the points' coordinates
+        values = self.gram() @ state.inverse[:n, :n].T  # rows: the points' coordinates
         functions = state.weights[:, :n] @ values.T
-        lower = state.covariance[:n, :n]
-        covariance = values @ (lower + np.tril(lower, -1).T) @ values.T
+        spread = values @ _root(state.covariance[:n, :n])
         if self.age >= FIRST_SCALES:
             self._learn_metric()
         gram = self.gram()
@@ -222,19 +228,17 @@ class Group:
         if len(own) < n:
             state.points[:, : len(own)] = state.points[:, own]
             state.norms[: len(own)] = state.norms[own]
-            functions, gram = functions[:, own], gram[np.ix_(own, own)]
-            covariance = covariance[np.ix_(own, own)]
+            functions, gram, spread = functions[:, own], gram[np.ix_(own, own)], spread[own]
             status["points"] = n = len(own)
         root = cholesky(gram, lower=True)
-        inverse = solve_triangular(root, np.eye(n), lower=True)
-        state.factor[:n, :n] = inverse.T
-        state.diagonal[:n] = np.square(inverse).sum(axis=0)
-        state.weights[:, :n] = functions @ inverse.T
-        covariance = inverse @ covariance @ inverse.T
-        sizes, axes = eigh(0.5 * (covariance + covariance.T))
-        sizes = 1.0 / (kept / np.maximum(sizes, 1e-12) + (1.0 - kept))
-        covariance = (axes * sizes) @ axes.T
-        state.covariance[:n, :n] = np.tril(0.5 * (covariance + covariance.T))
+        state.inverse[:n, :n] = np.tril(dtrtri(root, lower=1)[0])
+        state.weights[:, :n] = functions @ state.inverse[:n, :n].T
+        # With C = B B^T: (kept inverse(C) + (1 - kept) I)^-1 = B (kept I + (1 - kept) B^T B)^-1 B^T
+        spread = state.inverse[:n, :n] @ spread
+        certain = (1.0 - kept) * (spread.T @ spread)
+        np.fill_diagonal(certain, certain.diagonal() + kept)
+        spread = solve_triangular(cholesky(certain, lower=True), spread.T, lower=True)
+        state.covariance[:n, :n] = np.tril(spread.T @ spread)
 
     def _learn_metric(self) -> None:
         state, n = self.state, self.order
@@ -288,6 +292,15 @@ class Group:
         self.outputs += 1
         self.state = self.state._replace(weights=weights.reshape(-1, room))
         self.state.status["interval"] = 8 if self.outputs <= 3 else 16
+
+
+def _root(lower: NDArray[np.float64]) -> NDArray[np.float64]:
+    """R with R R^T = C, a covariance of which the lower triangle is held."""
+    try:
+        return cholesky(lower + _LEAST * np.eye(len(lower)), lower=True)  # type: ignore[no-any-return]
+    except LinAlgError:  # rounding made it indefinite
+        sizes, axes = eigh(lower, lower=True)
+        return axes * np.sqrt(np.maximum(sizes, _LEAST))  # type: ignore[no-any-return]
 
 
 def amplitude(scale: float, numbers: bool) -> float:
