@@ -22,6 +22,8 @@ BENCHMARKS = {
     "auto-tables": "auto.tables",
     "auto-soak": "auto_parts.soak",
     "auto-parts": "auto_parts.ablation",
+    "arena": "arena.main",
+    "arena-page": "arena_page.main",
     "mnist": "accuracy.mnist",
     "mnist-busy": "accuracy.mnist_busy",
     "intervals": "intervals.main",
