@@ -22,6 +22,8 @@ BENCHMARKS = {
     "auto-tables": "auto.tables",
     "auto-soak": "auto_parts.soak",
     "auto-parts": "auto_parts.ablation",
+    "auto-small": "auto_small.main",
+    "auto-memory": "auto_parts.memory",
     "arena": "arena.main",
     "arena-page": "arena_page.main",
     "mnist": "accuracy.mnist",
