@@ -114,9 +114,8 @@ def _capped() -> Iterator[list[str]]:
     for name in all_streams():
         stream = read(name).first(max(500, int(share() * 20_000)))
         whole = _error(stream)
-        yield [
-            name, f"{whole:.4g}", *(f"{_error(stream, max_bytes=most) / whole:.3f}" for most in CAPS)
-        ]  # fmt: skip
+        errors = (_error(stream, max_bytes=most) for most in CAPS)
+        yield [name, f"{whole:.4g}", *(f"{error / whole:.3f}" for error in errors)]
 
 
 def _error(stream: Any, **caps: Any) -> float:
