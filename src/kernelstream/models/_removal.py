@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 from kernelstream.core.direct import GRADIENT
 from kernelstream.core.grow import APPEND
 from kernelstream.core.kernel import Rows
-from kernelstream.core.reduce import FORGET, GROWING, SMALLEST, WINDOW
+from kernelstream.core.reduce import (
+    FORGET,
+    GROWING,
+    RANDOM,
+    SMALLEST,
+    UNIFORM,
+    WEIGHTED,
+    WINDOW,
+)
 from kernelstream.core.reduce.removal import keep_newest, remove_random
 from kernelstream.core.reduce.smallest import remove_smallest
 from kernelstream.core.settings import make_settings
@@ -72,9 +80,11 @@ class RemovingEstimator(KernelEstimator):
         if self._reduce in (WINDOW, FORGET):
             keep_newest(self._state, most)
             return
-        remove = remove_smallest if self._reduce in (SMALLEST, GROWING) else remove_random
+        by_chance = self._reduce in (RANDOM, UNIFORM, WEIGHTED)
         while self._state.order > most:
-            remove(self._state)
+            (remove_random if by_chance else remove_smallest)(self._state)
+        if self._reduce not in (SMALLEST, GROWING):  # the others' points are no ring
+            self._state.status[0]["oldest"] = 0
 
     def _overflow_cure(self) -> str:
         return "the sample_weight is too large."

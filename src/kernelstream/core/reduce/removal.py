@@ -29,16 +29,22 @@ def _length(state, j):
 
 
 @inner
-def remove(state, j):
-    """Drop point ``j``; the last one takes its place. Books the distance to the function before."""
+def drop(state, j):
+    """Drop point ``j`` because there are too many; the last one takes its place."""
     status = state.status[0]
-    status.error_spent += _length(state, j)
     last = status.order - 1
     if j != last:
         move(state, last, j, 0)
     status.order = last
     status.removed += 1
     status.forced += 1
+
+
+@inner
+def remove(state, j):
+    """Drop point ``j``. Books the distance to the function before."""
+    state.status[0].error_spent += _length(state, j)
+    drop(state, j)
 
 
 @lean
