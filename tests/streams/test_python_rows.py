@@ -125,7 +125,7 @@ def test_what_cannot_be_is_refused_with_a_cure(rows, message):
 
 @pytest.mark.parametrize("odd", [[1.0, "x"], [b"x"], [[1.0], [2.0]], [1j]])
 def test_columns_of_no_kind_are_refused(odd):
-    with pytest.raises(StreamError, match="column 'odd' holds .*convert it, or leave it out"):
+    with pytest.raises(StreamError, match=r"column 'odd' holds .*convert it, or leave it out"):
         as_batch({"odd": odd})
 
 
