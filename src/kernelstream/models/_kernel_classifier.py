@@ -92,7 +92,9 @@ class KernelClassifier(StreamClassifier, KernelEstimator):
         if not self._follows:
             return super()._probabilities(values)
         found = np.empty((len(values), len(self.classes_)))
-        calibration.fill_probabilities(self._calibration_table(), np.ascontiguousarray(values), found)
+        calibration.fill_probabilities(
+            self._calibration_table(), np.ascontiguousarray(values), found
+        )
         return found
 
     def _estimate_then_learn(self, rows: Rows, targets: Any, weights: Any) -> NDArray[np.float64]:
