@@ -43,6 +43,7 @@ BENCHMARKS = {
     "features-online": "features.online",
     "features-memory": "features.memory",
     "features-drift": "features.drift",
+    "export": "export.main",
     "units": "units.units",
     "categories": "units.categories",
     "tool": "tool.tool",
