@@ -11,7 +11,7 @@ from unittest.mock import patch
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks.auto_streams import read
+from benchmarks.auto_streams import all_streams, read
 from benchmarks.share import share
 from benchmarks.tables import show
 from kernelstream import AutoClassifier, AutoRegressor, streams
@@ -27,11 +27,6 @@ GENERATORS = {
         "make_changing_relevance", "make_random_walk", "make_seasonal",
     )
 }  # fmt: skip
-#: Streams without structure are left to others; numbers and classes, with drift and without.
-ABLATED = (
-    "elec2", "hyp0", "interchanging RBF", "covtype", "a9a", "cod-rna", "ijcnn1", "casp", "cadata",
-    "kin8nm", "concrete", "laser",
-)  # fmt: skip
 
 
 def soak() -> None:
@@ -80,7 +75,7 @@ def ablation() -> None:
     """What each part is worth: the error without it, over that with it."""
     table = []
     with threadpool_limits(1):
-        for name in ABLATED:
+        for name in all_streams():
             stream = read(name).first(max(500, int(share() * 20_000)))
             whole = _error(stream)
             ratios = [f"{whole:.4g}"]
@@ -150,4 +145,7 @@ PARTS: dict[str, Without] = {
     "race": _method(committee.Committee, "_race"),
     "moves": _method(committee.Committee, "_move"),
     "undone races": _method(committee.Committee, "_undo_race"),
+    "a lead that passes on": _method(committee.Committee, "_lead"),
+    "the full metric": lambda: patch.object(committee, "WIDEST_METRIC", 0),
+    "the answer to jumps": lambda: patch.object(committee, "_KEPT_IN_DRIFT", 1.0),
 }

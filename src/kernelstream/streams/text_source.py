@@ -46,6 +46,7 @@ class TextSource(Source):
         self._lines = np.empty(0, np.int64)
         self._record = 0  # the next one of the block
         self._place = (0, 1)  # offset and line after the blocks before this one
+        self._truths: frozenset[str] = frozenset()  # see Batch
 
     @abstractmethod
     def _parse(self, block: Block) -> Parsed: ...
@@ -117,6 +118,7 @@ class TextSource(Source):
             None if parsed.matrix is None else slice_rows(parsed.matrix, start, stop),
             lines,
             bounded=True,  # _parse puts such rows aside, to be refused as on_bad says
+            truths=self._truths,
         )
 
     def close(self) -> None:
