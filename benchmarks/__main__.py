@@ -49,6 +49,7 @@ BENCHMARKS = {
     "features-steps": "features_steps.main",
     "features-memory": "features.memory",
     "features-drift": "features.drift",
+    "export": "export.main",
     "units": "units.units",
     "categories": "units.categories",
     "tool": "tool.tool",
