@@ -15,7 +15,7 @@ from kernelstream.export._preparation import features_of, in_moving_units
 from kernelstream.export.program import Input, Program, Vector
 from kernelstream.kernels import Kernel
 from kernelstream.models._auto._committee import Committee
-from kernelstream.models._auto._group import SIZE, Group
+from kernelstream.models._auto._group import SIZE, Group, unpacked
 from kernelstream.models._auto._tracker import Tracker
 from kernelstream.models._auto._units import _LARGEST, RowUnits, _folded
 from kernelstream.models._base import KernelEstimator
@@ -194,20 +194,20 @@ class _Group:
         """Its number, or its probabilities."""
         state, n = self.state, self.n
         mine = slice(place * self.outputs, (place + 1) * self.outputs)
-        values = self.kernel.product(state.factor[:n, :n] @ state.weights[mine, :n].T)
+        values = self.kernel.product(unpacked(state.inverse, n).T @ state.weights[mine, :n].T)
         if self.numbers:
             return values
         return (values if place else values * _shrink(self.variance())).softmax()
 
     def variance(self) -> Vector:
-        """Of the functions of second order: k(x, x) - u.(I - covariance) u, where u = S^T k.
+        """Of the functions of second order: k(x, x) - u.(I - covariance) u, where u = T k.
 
         In the axes of the matrix in the middle one matrix does for both products.
         """
         state, n = self.state, self.n
-        lower = np.tril(state.covariance[:n, :n])
+        lower = unpacked(state.covariance, n)
         sizes, axes = eigh(np.eye(n) - lower - np.tril(lower, -1).T)
-        u = self.kernel.product(state.factor[:n, :n] @ axes)
+        u = self.kernel.product(unpacked(state.inverse, n).T @ axes)
         return (u * u).dot(-sizes) + (self.amplitude + 1.0)
 
 
