@@ -66,6 +66,7 @@ class FeatureLearner(FeatureParameters):
     align = False
 
     _unlisted: ClassVar[tuple[str, ...]] = ("n_waiting_",)
+    _fit_errors = 1
     _state: Any = field(init=False)
 
     # ---- what the base class asks for -------------------------------------------------
@@ -130,18 +131,25 @@ class FeatureLearner(FeatureParameters):
         )  # fmt: skip
         return np.array([values], feature_state.FEATURE_SETTINGS)
 
-    def _predict_then_learn(self, rows: Rows, targets: Any, weights: Any) -> NDArray[np.float64]:
-        return self._learn_and_predict(rows, targets, weights)[:, :-1]
+    def _predict_then_learn(
+        self, rows: Rows, targets: Any, weights: Any, beside: int = 0
+    ) -> NDArray[np.float64]:
+        found = self._learn_and_predict(rows, targets, weights, beside)
+        return np.delete(found, self._outputs, axis=1)
 
-    def _learn_and_predict(self, rows: Rows, targets: Any, weights: Any) -> NDArray[np.float64]:
+    def _learn_and_predict(
+        self, rows: Rows, targets: Any, weights: Any, beside: int = 0
+    ) -> NDArray[np.float64]:
         """Learn, and return (n, outputs + 1): predictions from just before, and fit errors."""
-        out = np.zeros((len(targets), self._outputs + 1))
+        outputs = self._outputs
+        out = np.zeros((len(targets), outputs + 1 + beside))
         if weights is None or (weights != 0.0).all():
             self._learn(rows, targets, weights, out)
             return out
         for i in range(len(targets)):  # a sample of weight zero is predicted and not learned
             part, here = slice_rows(rows, i, i + 1), slice(i, i + 1)
-            out[i, :-1], out[i, -1] = self._values(part)[0], self._errors(part)[0]
+            out[i, :outputs], out[i, outputs] = self._values(part)[0], self._errors(part)[0]
+            self._judge(out[here])
             self._learn(part, targets[here], weights[here])
         return out
 
@@ -151,10 +159,7 @@ class FeatureLearner(FeatureParameters):
     def _pack(state: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         return feature_state.pack(state)
 
-    @classmethod
-    def _unpack(
-        cls, arrays: Mapping[str, NDArray[Any]], status: dict[str, Any], kernel: Kernel
-    ) -> Any:
+    def _unpack(self, arrays: Mapping[str, NDArray[Any]], status: dict[str, Any]) -> Any:
         return feature_state.unpack(dict(arrays), status)
 
     @classmethod

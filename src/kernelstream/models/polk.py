@@ -21,8 +21,8 @@ from kernelstream.docstrings import documented
 from kernelstream.kernels import Kernel, first_gamma, make_kernel
 from kernelstream.losses import make_loss
 from kernelstream.models import _parameters as p
-from kernelstream.models._base import _NONE, KernelEstimator
-from kernelstream.models._classifier import KernelClassifier
+from kernelstream.models._base import KernelEstimator
+from kernelstream.models._kernel_classifier import KernelClassifier
 from kernelstream.models._regressor import KernelRegressor
 from kernelstream.registry import Method, register
 from kernelstream.schedules import Parsimony, Steps, StepSize
@@ -116,15 +116,17 @@ class _POLK(KernelEstimator):
         return StepSize(self.learning_rate, self.eta0).code, self.eta0, own
 
     def _run(
-        self, rows: Rows, targets: Any, weights: Any, predictions: Any = None, extra: Any = _NONE
+        self, rows: Rows, targets: Any, weights: Any, predictions: Any = None, extra: Any = None
     ) -> None:
-        if isinstance(self.learning_rate, Steps) and len(targets):
-            steps = self._given_steps(self.learning_rate, len(targets))[:, None]
-            extra = np.hstack([extra, steps]) if len(extra) else steps
+        if extra is not None and isinstance(self.learning_rate, Steps):
+            extra = np.hstack([extra, self._table(len(targets))])
         super()._run(rows, targets, weights, predictions, extra)
 
-    def _given_steps(self, given: Steps, samples: int) -> NDArray[np.float64]:
-        """The step size of each of the next samples."""
+    def _table(self, samples: int) -> NDArray[np.float64]:
+        """The step size of each of the next samples, where they are given."""
+        given = self.learning_rate
+        if not isinstance(given, Steps) or not samples:
+            return super()._table(samples)
         if self._plan is None:
             self._plan = self._make_plan()
         batch = int(self._plan[1][0]["batch"])
@@ -135,7 +137,7 @@ class _POLK(KernelEstimator):
                 f"steps times alpha must be below 1 for a step to shrink the function, got "
                 f"{steps.max()} * {self.alpha}"
             )
-        return np.repeat(steps, batch)[:samples]
+        return np.repeat(steps, batch)[:samples, None]
 
     @property
     def _lean(self) -> bool:
