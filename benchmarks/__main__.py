@@ -38,6 +38,7 @@ BENCHMARKS = {
     "colk": "colk.main",
     "colk-lidar": "colk.lidar",
     "policy": "policy.main",
+    "policy-walk": "policy.walks",
     "features-spheres": "features.spheres",
     "features-tracking": "features.tracking",
     "features-proposition4": "features.proposition4",

@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from kernelstream._version import __version__
-from kernelstream.cli import data, demo, diameter, features, learn, model, predict
+from kernelstream.cli import data, demo, diameter, features, learn, model, policy, predict
 from kernelstream.cli.errors import UserError, describe
 from kernelstream.cli.methods import option
 from kernelstream.cli.terminal import complain, print_json, visible
@@ -78,6 +78,8 @@ EXAMPLES = {
     "inspect": "kernelstream inspect model.ks --report model.html",
     "compress": "kernelstream compress polk.ks --max-points 20 --out small.ks",
     "merge": "kernelstream merge polk.ks small.ks --max-points 50 --out merged.ks",
+    "policy": "kernelstream policy market.csv --reward demand --drop time --drop zone "
+    "--drop direction --discount 0.9 --values values.csv",
     "demo": "kernelstream demo --out demo-output",
 }
 
@@ -90,7 +92,8 @@ def _add(home: typer.Typer, prefix: str, *commands: Callable[..., None]) -> None
 
 
 _add(app, "", learn.learn, diameter.diameter, features.features, predict.predict)
-_add(app, "", predict.evaluate, model.inspect, model.merge, model.compress, demo.demo)
+_add(app, "", predict.evaluate, model.inspect, model.merge, model.compress, policy.policy)
+_add(app, "", demo.demo)
 datasets = typer.Typer(no_args_is_help=True)
 _add(datasets, "datasets ", data.list_all, data.generate, data.convert)
 app.add_typer(datasets, name="datasets", help="Streams to try things on: list, generate, convert.")
