@@ -121,7 +121,8 @@ def _(estimator: ExpertEstimator, program: Program, features: Vector) -> Vector:
 
 def kernel_values(kernel: Kernel, x: Vector, points: Any) -> Vector:
     """k(x, d) for each stored point d; see ``core.kernel.evaluate``."""
-    needs, stack = kernel.program, []
+    needs = kernel.program
+    stack: list[Vector] = []
     dots = x.product(points.T) if needs.needs_dots else None
     squares = x.squares(points) if needs.needs_squares else None
     l1 = x.distances(points) if needs.needs_l1 else None
