@@ -7,7 +7,7 @@ from kernelstream.compression.coverage import Coverage
 from kernelstream.errors import CapWarning, DivergenceError, IllConditionedError
 from kernelstream.expansion import KernelExpansion
 from kernelstream.losses import Loss
-from kernelstream.schedules import Parsimony
+from kernelstream.schedules import Parsimony, Steps
 from kernelstream.storage import ModelFileError
 from kernelstream.streams import make_multidist, make_regression_outliers
 
@@ -98,6 +98,7 @@ __all__ = [
     "ProjectronPlusClassifier",
     "RBPClassifier",
     "Run",
+    "Steps",
     "StreamModel",
     "WindowedOGDClassifier",
     "WindowedOGDRegressor",

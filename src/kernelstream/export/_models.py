@@ -152,8 +152,10 @@ def kernel_values(kernel: Kernel, x: Vector, points: Any) -> Vector:
 def _of_squares(code: int, gamma: float, squares: Vector) -> Vector:
     if code == core.GAUSSIAN:
         return (squares * -gamma).exp()
-    if code not in (core.MATERN32, core.MATERN52):
+    if code not in (core.MATERN12, core.MATERN32, core.MATERN52):
         raise NotImplementedError("this kernel cannot be exported")
+    if code == core.MATERN12:
+        return (squares.sqrt() * -math.sqrt(2.0 * gamma)).exp()
     s = squares.sqrt() * math.sqrt((6.0 if code == core.MATERN32 else 10.0) * gamma)
     shape = s + 1.0
     if code == core.MATERN52:

@@ -127,7 +127,7 @@ def check_samples(model: Any, X: Any) -> Rows:
 
 def check_kernel_range(kernel: Kernel, rows: Rows) -> None:
     """Refuse samples whose kernel value with themselves would overflow the arithmetic."""
-    if kernel.isotropic or not count_rows(rows):
+    if kernel.unit or not count_rows(rows):
         return
     if rows.sparse:
         squares = np.add.reduceat(np.append(rows.data**2, 0.0), rows.indptr[:-1])
