@@ -59,7 +59,7 @@ class ProjectronClassifier(ProjectingEstimator, KernelClassifier):
         "paper), in the norm of the RKHS; larger: fewer points.",
     ] = 0.3
 
-    loss: ClassVar[Any] = "perceptron"
+    loss: ClassVar[Any] = "perceptron"  # type: ignore[misc]
     _grow, _reduce = NOVELTY, SPANNED
     _at_the_cap = "projecting a mistake that would have become a point"
     _smaller_with = (("a larger", "novelty"), ("a smaller", "max_points"))
@@ -100,7 +100,7 @@ class ProjectronPlusClassifier(ProjectronClassifier):
     True
     """
 
-    loss: ClassVar[Any] = "hinge"
+    loss: ClassVar[Any] = "hinge"  # type: ignore[misc]
 
 
 register(
