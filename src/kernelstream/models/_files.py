@@ -253,6 +253,8 @@ def _plain(value: Any) -> Any:
         return {"parsimony": [float(value.factor), float(value.power)]}
     if isinstance(value, Coverage):
         return {"coverage": value.to_config()}
+    if isinstance(value, dict):  # of classes, which JSON would turn into texts
+        return {"class_weight": [[_plain(k), float(weight)] for k, weight in value.items()]}
     if isinstance(value, np.generic):
         return value.item()
     if value is None or isinstance(value, str | bool | int | float):
@@ -268,6 +270,8 @@ def _unplain(value: Any) -> Any:
             return Coverage.from_config(value["coverage"])
         if "parsimony" in value:
             return Parsimony(*value["parsimony"])
+        if "class_weight" in value:
+            return dict(value["class_weight"])
         return make_loss(Loss(*value["loss"]))
     return value
 

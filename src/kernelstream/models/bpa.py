@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 from kernelstream.core.direct import PASSIVE_AGGRESSIVE
 from kernelstream.core.reduce import PROJECT_CHEAPEST, TO_NEIGHBOURS, TO_NEWEST
 from kernelstream.models._base import KernelEstimator
-from kernelstream.models._classifier import KernelClassifier
+from kernelstream.models._kernel_classifier import KernelClassifier
 from kernelstream.models._projection import ProjectingEstimator
 from kernelstream.models._removal import RemovingEstimator
 from kernelstream.parameters import Number

@@ -14,7 +14,7 @@ from kernelstream.core.reduce import MERGE, PROJECT_SMALLEST, SMALLEST
 from kernelstream.core.reduce.komp import BLOCK, GREEDY, prune_block
 from kernelstream.core.reduce.merging import fill_table
 from kernelstream.kernels import Gaussian, make_kernel
-from kernelstream.models._classifier import KernelClassifier
+from kernelstream.models._kernel_classifier import KernelClassifier
 from kernelstream.models._removal import PegasosSteps
 from kernelstream.registry import Method, register
 
