@@ -282,15 +282,8 @@ class KernelClassifier(StreamClassifier, KernelEstimator):
             raise ValueError(f"{self.loss!r} is a loss for regression: use {other}")
 
     def _add_output(self, place: int, before: int) -> None:
-        state, outputs = self._state, _outputs_for(before)
-        parts = [state.weights[k * outputs : (k + 1) * outputs] for k in range(self._parts)]
-        if before == 2:  # f becomes (-f/2, f/2): the margin between the two is what it was
-            parts = [np.concatenate([-0.5 * part, 0.5 * part]) for part in parts]
-        if before >= 2:
-            parts = [np.insert(part, place, 0.0, axis=0) for part in parts]
-        elif before == 1 and place == 0:  # the class so far becomes the positive one
-            parts = [-part for part in parts]
-        weights = np.concatenate(parts)
+        state = self._state
+        weights = with_another_output(state.weights, self._parts, place, before)
         self._state = state._replace(weights=weights)
         self._note_new_outputs(halved=before == 2)
         self._shrink(self._capacity_limit(self.n_features_in_))
@@ -305,6 +298,21 @@ class KernelClassifier(StreamClassifier, KernelEstimator):
             f"probabilities need loss='log_loss', this model has {self.loss!r}; decision_function "
             "is there with every loss"
         )
+
+
+def with_another_output(
+    weights: NDArray[np.float64], parts: int, place: int, before: int
+) -> NDArray[np.float64]:
+    """Rows of weights, so many sets of them, for one more class; ``before`` so many were known."""
+    outputs = _outputs_for(before)
+    sets = [weights[k * outputs : (k + 1) * outputs] for k in range(parts)]
+    if before == 2:  # f becomes (-f/2, f/2): the margin between the two is what it was
+        sets = [np.concatenate([-0.5 * part, 0.5 * part]) for part in sets]
+    if before >= 2:
+        sets = [np.insert(part, place, 0.0, axis=0) for part in sets]
+    elif before == 1 and place == 0:  # the class so far becomes the positive one
+        sets = [-part for part in sets]
+    return np.concatenate(sets)
 
 
 def _outputs_for(classes: int) -> int:
