@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import qr
 
 from kernelstream.core.filters import (
     DEPENDENCE,
@@ -119,7 +120,7 @@ class KernelFilter(FlatEstimator, StreamRegressor):
             new.factor[:kept, :kept] = permuted.factor[:kept, :kept]
         if new.spread.size:  # as many columns as rows again, with the same products
             rows = permuted.spread[:kept, :n]
-            new.spread[:kept, :kept] = np.linalg.qr(rows.T, mode="r").T
+            new.spread[:kept, :kept] = qr(rows.T, mode="r")[0][:kept].T
         new.status[:] = permuted.status
         new.status[0]["oldest"] = 0
         self._state = new

@@ -181,12 +181,17 @@ class FlatEstimator(StreamEstimator):
             if self._size(self._state) != self._most(self._outputs):
                 self._resize(self._most(self._outputs))
             self._sized = True
+        if predictions is None and self._follows:
+            predictions = np.empty((len(targets), self._outputs))
         room, settings, done = _NONE if predictions is None else predictions, self._settings(), 0
         while True:
+            first = done
             with one_thread():
                 reason, done = type(self)._pass(
                     *self._state, settings, *self._program, *rows, targets, weights, done, room
                 )
+            if self._follows:
+                self._follow(room[first:done], targets[first:done], weights[first:done])
             if reason == UNUSABLE:
                 raise ValueError(f"Sample {done} of this call has NaN, infinite or huge entries.")
             if reason == DIVERGED:
@@ -197,6 +202,14 @@ class FlatEstimator(StreamEstimator):
             if not self._between():
                 return
             settings = self._settings()
+
+    @property
+    def _follows(self) -> bool:
+        """Whether predictions are looked at once their targets are known."""
+        return False
+
+    def _follow(self, made: NDArray[np.float64], targets: Any, weights: Any) -> None:
+        """Look at predictions, each from just before its sample's step."""
 
     @property
     def _program(self) -> Any:

@@ -17,8 +17,9 @@ from kernelstream.core.linear_features import (
 )
 from kernelstream.losses import make_loss
 from kernelstream.models import _parameters as p
-from kernelstream.models._classifier import StreamClassifier, with_another_output
+from kernelstream.models._classifier import with_another_output
 from kernelstream.models._flat import FlatEstimator
+from kernelstream.models._kernel_classifier import CalibratedClassifier
 from kernelstream.models._regressor import StreamRegressor
 from kernelstream.rows import dense_matrix
 from kernelstream.schedules import StepSize
@@ -30,7 +31,7 @@ class LinearOnFeatures(FlatEstimator):
     _arrays = LinearState
     _status = LINEAR_STATUS
     _pass = linear_pass
-    _lasting = ("loss", "kernel", "gamma")
+    _lasting: ClassVar[tuple[str, ...]] = ("loss", "kernel", "gamma")
     _sets: ClassVar[int] = 1  # of weights: rows are so many times the outputs
     _needs_its_points = "its features are not points"
 
@@ -78,30 +79,15 @@ class LinearOnFeatures(FlatEstimator):
         )
 
 
-class LinearOnFeaturesClassifier(LinearOnFeatures, StreamClassifier):
+class LinearOnFeaturesClassifier(CalibratedClassifier, LinearOnFeatures):
     """Classes as outputs."""
-
-    loss: p.ClassLoss = field(default="hinge", kw_only=False)
-
-    def _check_combination(self) -> None:
-        super()._check_combination()
-        if make_loss(self.loss).for_regression:
-            other = type(self).__name__.replace("Classifier", "Regressor")
-            raise ValueError(f"{self.loss!r} is a loss for regression: use {other}")
 
     def _add_output(self, place: int, before: int) -> None:
         state = self._state
         self._state = state._replace(
             weights=with_another_output(state.weights, self._sets, place, before)
         )
-
-    def _has_probabilities(self) -> bool:
-        if make_loss(self.loss).name == "log_loss":
-            return True
-        raise AttributeError(
-            f"probabilities need loss='log_loss', this model has {self.loss!r}; decision_function "
-            "is there with every loss"
-        )
+        self._note_new_class(place)
 
 
 class LinearOnFeaturesRegressor(LinearOnFeatures, StreamRegressor):

@@ -73,7 +73,9 @@ class _NOGD(LinearOnFeatures):
         if state.status[0]["features"] or state.order < size:
             return False
         rows = dense_rows(np.ascontiguousarray(state.points.T))
-        K = kernel_matrix(self.kernel_, rows, Points(*state[:3], size))
+        K = kernel_matrix(
+            self.kernel_, rows, Points(state.points, state.square_norms, state.absolute_norms, size)
+        )
         count = max(1, round(self.rank * size))
         values, vectors = eigh(0.5 * (K + K.T), subset_by_index=(size - count, size - 1))
         used = values > _SMALLEST * values[-1]

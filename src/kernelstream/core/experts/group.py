@@ -32,6 +32,7 @@ from kernelstream.core.lanes import (
     multiply_reduced,
     multiply_symmetric,
     reduce_symmetric,
+    row_start,
 )
 from kernelstream.core.splitmix import uniform
 
@@ -68,8 +69,8 @@ class GroupState(NamedTuple):
     status: NDArray[np.void]  # (1,) GROUP_STATUS
     points: NDArray[np.float64]  # (p, m)
     norms: NDArray[np.float64]  # (m,) sum_j scale_j z_j^2
-    inverse: NDArray[np.float64]  # (m, m) T, a lower triangle
-    covariance: NDArray[np.float64]  # (m, m) of w, second order: the lower triangle
+    inverse: NDArray[np.float64]  # (m (m + 1) / 2,) T, a triangle row by row
+    covariance: NDArray[np.float64]  # (m (m + 1) / 2,) of w, second order, likewise
     weights: NDArray[np.float64]  # (e o, m) w
     scales: NDArray[np.float64]  # (p,)
     slopes: NDArray[np.float64]  # (p,) mean squares of the function's slopes, or ...
@@ -103,13 +104,13 @@ def add_point(group, z, square, novelty, u, h, k, work):
     """Take ``z`` in: a new coordinate, in which all functions are 0."""
     status = group.status[0]
     n = status.points
-    root = math.sqrt(novelty)
+    root, row = math.sqrt(novelty), row_start(n)
     multiply_back(group.inverse, n, u, work)
     for i in range(n):
-        group.inverse[n, i] = -work[i] / root
-        group.covariance[n, i] = 0.0
-    group.inverse[n, n] = 1.0 / root
-    group.covariance[n, n] = 1.0
+        group.inverse[row + i] = -work[i] / root
+        group.covariance[row + i] = 0.0
+    group.inverse[row + n] = 1.0 / root
+    group.covariance[row + n] = 1.0
     u[n] = h[n] = root
     k[n] = status.amplitude + 1.0
     group.norms[n] = square
@@ -132,24 +133,25 @@ def drop_point(group, j, cosines, sines, carry):
     last = n - 1
     inverse = group.inverse
     for i in range(j + 1):
-        carry[i] = inverse[j, i]
+        carry[i] = inverse[row_start(j) + i]
     for c in range(j, last):
-        x, y = carry[j], inverse[c + 1, j]
+        row, below = row_start(c), row_start(c + 1)
+        x, y = carry[j], inverse[below + j]
         length = math.sqrt(fma(x, x, y * y))
         cosine, sine = y / length, x / length
         cosines[c], sines[c] = cosine, sine
         carry[c + 1] = 0.0
         for i in range(j):
-            x, y = carry[i], inverse[c + 1, i]
-            inverse[c, i] = fma(cosine, x, -sine * y)
+            x, y = carry[i], inverse[below + i]
+            inverse[row + i] = fma(cosine, x, -sine * y)
             carry[i] = fma(sine, x, cosine * y)
         carry[j] = length
         for i in range(j + 1, c + 2):  # without column j
-            x, y = carry[i], inverse[c + 1, i]
-            inverse[c, i - 1] = fma(cosine, x, -sine * y)
+            x, y = carry[i], inverse[below + i]
+            inverse[row + i - 1] = fma(cosine, x, -sine * y)
             carry[i] = fma(sine, x, cosine * y)
     for row in range(len(group.weights)):
-        rotate_row(group.weights, row, j, last, cosines, sines)
+        rotate(group.weights[row], 0, j, last, cosines, sines)
     rotate_covariance(group.covariance, j, last, cosines, sines, carry)
     for i in range(j, last):
         group.norms[i] = group.norms[i + 1]
@@ -161,32 +163,33 @@ def drop_point(group, j, cosines, sines, carry):
 
 
 @inner
-def rotate_row(rows, row, first, last, cosines, sines):
-    """Rotate the numbers of a row, each with the next, from ``first`` to ``last``."""
-    x = rows[row, first]
+def rotate(numbers, start, first, last, cosines, sines):
+    """Rotate numbers after ``start``, each with the next, from ``first`` to ``last``."""
+    x = numbers[start + first]
     for c in range(first, last):
-        y = rows[row, c + 1]
-        rows[row, c] = fma(cosines[c], x, -sines[c] * y)
+        y = numbers[start + c + 1]
+        numbers[start + c] = fma(cosines[c], x, -sines[c] * y)
         x = fma(sines[c], x, cosines[c] * y)
-    rows[row, last] = x
+    numbers[start + last] = x
 
 
 @inner
 def rotate_covariance(covariance, first, last, cosines, sines, carry):
-    """The same on both sides of a symmetric matrix of which the lower triangle is held."""
+    """The same on both sides of a symmetric matrix."""
     for i in range(first + 1):
-        carry[i] = covariance[first, i]
+        carry[i] = covariance[row_start(first) + i]
     for c in range(first, last):
+        row, below = row_start(c), row_start(c + 1)
         # Row c + 1 in the rotated coordinates before c; row c waits in ``carry``.
-        rotate_row(covariance, c + 1, first, c, cosines, sines)
+        rotate(covariance, below, first, c, cosines, sines)
         cosine, sine = cosines[c], sines[c]
         for i in range(c):
-            x, y = carry[i], covariance[c + 1, i]
-            covariance[c, i] = fma(cosine, x, -sine * y)
+            x, y = carry[i], covariance[below + i]
+            covariance[row + i] = fma(cosine, x, -sine * y)
             carry[i] = fma(sine, x, cosine * y)
-        d, x, e = carry[c], covariance[c + 1, c], covariance[c + 1, c + 1]
+        d, x, e = carry[c], covariance[below + c], covariance[below + c + 1]
         a, b = fma(cosine, d, -sine * x), fma(cosine, x, -sine * e)
-        covariance[c, c] = fma(cosine, a, -sine * b)
+        covariance[row + c] = fma(cosine, a, -sine * b)
         carry[c] = fma(sine, a, cosine * b)
         a, b = fma(sine, d, cosine * x), fma(sine, x, cosine * e)
         carry[c + 1] = fma(sine, a, cosine * b)
@@ -198,9 +201,11 @@ def find_cheapest(group, expert, outputs, keep, costs, diagonal, alphas):
     n = group.status[0].points
     for i in range(n):
         costs[i] = diagonal[i] = 0.0
+    place = 0
     for c in range(n):
         for i in range(c + 1):
-            diagonal[i] = fma(group.inverse[c, i], group.inverse[c, i], diagonal[i])
+            diagonal[i] = fma(group.inverse[place + i], group.inverse[place + i], diagonal[i])
+        place += c + 1
     for c in range(outputs):
         multiply_back(group.inverse, n, group.weights[expert * outputs + c], alphas)
         for i in range(n):

@@ -32,11 +32,13 @@ def return_to_prior(group, kept, gain, h):
     Sigma <- kept (Sigma - gain h h^T) + (1 - kept) K, mu <- sqrt(kept) mu.
     """
     n = group.status[0].points
+    place = 0
     for i in range(n):
         c = -gain * h[i]
         for q in range(i + 1):
-            group.covariance[i, q] = kept * fma(c, h[q], group.covariance[i, q])
-        group.covariance[i, i] += 1.0 - kept
+            group.covariance[place + q] = kept * fma(c, h[q], group.covariance[place + q])
+        place += i + 1
+        group.covariance[place - 1] += 1.0 - kept
     if kept < 1.0:
         root = math.sqrt(kept)
         for row in range(len(group.weights)):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import rq
 
 from kernelstream.core.experts.group import GroupState
-from kernelstream.models._auto._group import Group, live
+from kernelstream.models._auto._group import Group, live, packed
 from kernelstream.parts import Arrays
 
 _SETTINGS = ("scale", "power", "shrinkage")
@@ -71,11 +71,11 @@ def _triangular(arrays: Arrays) -> Arrays:
     if not square or arrays["weights"].shape[1:] != factor.shape[1:]:
         raise ValueError("the factor of a group does not belong to its points")
     if not len(factor):
-        return {**kept, "inverse": factor}
+        return {**kept, "inverse": np.empty(0), "covariance": np.empty(0)}
     upper, turn = rq(factor)
     covariance = turn @ (lower + np.tril(lower, -1).T) @ turn.T
     return {
-        **kept, "inverse": np.ascontiguousarray(upper.T), "covariance": np.tril(covariance),
+        **kept, "inverse": packed(upper.T), "covariance": packed(covariance),
         "weights": arrays["weights"] @ turn.T,
     }  # fmt: skip
 

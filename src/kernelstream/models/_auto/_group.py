@@ -32,16 +32,33 @@ _KEPT = 0.3
 _LEAST = 1e-12
 
 
-#: Arrays of a group by the axes along which they are as long as there are points.
-BY_POINT = {
-    "points": (1,), "norms": (0,), "inverse": (0, 1), "covariance": (0, 1), "weights": (1,),
-}  # fmt: skip
+#: Arrays of a group whose last axis is as long as there are points, and triangles of that size.
+_BY_POINT = ("points", "norms", "weights")
+_TRIANGLES = ("inverse", "covariance")
+
+
+def triangle(n: int) -> int:
+    """Numbers in a triangle of n rows."""
+    return n * (n + 1) // 2
 
 
 def live(name: str, array: NDArray[Any], points: int) -> NDArray[Any]:
     """The part of a group's array that belongs to its points."""
-    axes = BY_POINT.get(name, ())
-    return array[tuple(slice(points if axis in axes else None) for axis in range(array.ndim))]
+    if name in _TRIANGLES:
+        return array[: triangle(points)]
+    return array[..., :points] if name in _BY_POINT else array
+
+
+def unpacked(numbers: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+    """The first n rows of a triangle that is held row by row, zeros above the diagonal."""
+    result = np.zeros((n, n))
+    result[np.tri(n, dtype=bool)] = numbers[: triangle(n)]
+    return result
+
+
+def packed(lower: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The reverse: the lower triangle of a matrix row by row."""
+    return lower[np.tri(len(lower), dtype=bool)]
 
 
 #: The last row at which groups are renewed between two powers of two.
@@ -97,8 +114,8 @@ class Group:
         status["interval"] = 8 if outputs <= 3 else 16
         room = most + 1
         self.state = GroupState(
-            status, np.zeros((features, room)), np.zeros(room), np.zeros((room, room)),
-            np.zeros((room, room)), np.zeros(((1 + len(rates)) * outputs, room)),
+            status, np.zeros((features, room)), np.zeros(room), np.zeros(triangle(room)),
+            np.zeros(triangle(room)), np.zeros(((1 + len(rates)) * outputs, room)),
             np.ones(features), np.zeros(features),
             np.zeros((features, features) if full else (0, 0)), np.array(rates, dtype=float),
             np.zeros(1 + len(rates)),
@@ -112,7 +129,7 @@ class Group:
     def nbytes_for(features: int, outputs: int, most: int, full: bool, rates: int = 3) -> int:
         """Bytes of a group, in closed form."""
         room, experts = most + 1, 1 + rates
-        numbers = room * (features + 1 + 2 * room + experts * outputs) + 3 * features
+        numbers = room * (features + 2 + room + experts * outputs) + 3 * features
         numbers += 2 * features * features * full + rates + experts
         return 8 * numbers + GROUP_STATUS.itemsize
 
@@ -185,13 +202,13 @@ class Group:
     def residual(self) -> float:
         """max |T^T T K - I|: how good the factor is."""
         n = self.order
-        inverse = self.state.inverse[:n, :n]
+        inverse = unpacked(self.state.inverse, n)
         return float(np.abs(inverse.T @ inverse @ self.gram() - np.eye(n)).max(initial=0.0))
 
     def coefficients(self) -> NDArray[np.float64]:
         """(experts outputs, n): the functions as sums over the points' kernels."""
         n = self.order
-        return self.state.weights[:, :n] @ self.state.inverse[:n, :n]
+        return self.state.weights[:, :n] @ unpacked(self.state.inverse, n)
 
     def begin_like(self, other: Group) -> None:
         """Begin with the scales of columns that another group has learned."""
@@ -206,7 +223,7 @@ class Group:
         state.status["noise"] = np.clip(state.status["noise"] * square, 1e-8, 1e4)
         state.status["mean_loss"] = np.minimum(state.status["mean_loss"] * square, 1e8)
         state.losses[:] = np.minimum(state.losses * square, 1e8)
-        state.weights[:, :n] += shift * state.inverse[:n, :n].sum(axis=1)
+        state.weights[:, :n] += shift * unpacked(state.inverse, n).sum(axis=1)
         state.weights[:, :n] *= stretch
 
     def renew(self, kept: float = _KEPT) -> None:
@@ -218,9 +235,9 @@ class Group:
         status = state.status
         if n == 0:
             return
-        values = self.gram() @ state.inverse[:n, :n].T  # rows: the points' coordinates
+        values = self.gram() @ unpacked(state.inverse, n).T  # rows: the points' coordinates
         functions = state.weights[:, :n] @ values.T
-        spread = values @ _root(state.covariance[:n, :n])
+        spread = values @ _root(unpacked(state.covariance, n))
         if self.age >= FIRST_SCALES:
             self._learn_metric()
         gram = self.gram()
@@ -231,14 +248,15 @@ class Group:
             functions, gram, spread = functions[:, own], gram[np.ix_(own, own)], spread[own]
             status["points"] = n = len(own)
         root = cholesky(gram, lower=True)
-        state.inverse[:n, :n] = np.tril(dtrtri(root, lower=1)[0])
-        state.weights[:, :n] = functions @ state.inverse[:n, :n].T
+        inverse = np.tril(dtrtri(root, lower=1)[0])
+        state.inverse[: triangle(n)] = packed(inverse)
+        state.weights[:, :n] = functions @ inverse.T
         # With C = B B^T: (kept inverse(C) + (1 - kept) I)^-1 = B (kept I + (1 - kept) B^T B)^-1 B^T
-        spread = state.inverse[:n, :n] @ spread
+        spread = inverse @ spread
         certain = (1.0 - kept) * (spread.T @ spread)
         np.fill_diagonal(certain, certain.diagonal() + kept)
         spread = solve_triangular(cholesky(certain, lower=True), spread.T, lower=True)
-        state.covariance[:n, :n] = np.tril(spread.T @ spread)
+        state.covariance[: triangle(n)] = packed(spread.T @ spread)
 
     def _learn_metric(self) -> None:
         state, n = self.state, self.order
@@ -277,10 +295,10 @@ class Group:
         status, n = self.state.status, self.order
         status["most"] = most
         changed = {}
-        for name, axes in BY_POINT.items():
+        for name in (*_BY_POINT, *_TRIANGLES):
             old = getattr(self.state, name)
-            shape = [most + 1 if axis in axes else size for axis, size in enumerate(old.shape)]
-            changed[name] = np.zeros(shape)
+            size = triangle(most + 1) if name in _TRIANGLES else most + 1
+            changed[name] = np.zeros((*old.shape[:-1], size))
             live(name, changed[name], n)[...] = live(name, old, n)
         self.state = GroupState(**{**self.state._asdict(), **changed})
 
