@@ -55,6 +55,8 @@ BENCHMARKS = {
     "units": "units.units",
     "categories": "units.categories",
     "tool": "tool.tool",
+    "kafbox": "kafbox.main",
+    "kafbox-compare": "kafbox.compare",
     "kill": "kill.main",
     "soak": "soak.main",
     "fuzz": "fuzz.main",
