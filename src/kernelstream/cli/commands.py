@@ -70,6 +70,11 @@ COMMANDS = {
         "What a model file holds: what it is, its points or experts, and which inputs matter.",
         "kernelstream inspect model.ks --report model.html",
     ),
+    "export": Command(
+        "export.export",
+        "Write what a model predicts, for places without kernelstream: it learns no more there.",
+        "kernelstream export model.ks --to numpy --out model.py",
+    ),
     "compress": Command(
         "model.compress",
         "The same model with fewer points, and what that costs.",

@@ -6,7 +6,8 @@ from dataclasses import field
 from typing import Annotated, Any
 
 from kernelstream.docstrings import documented
-from kernelstream.features._base import Components, FeatureLearner, MaxPoints
+from kernelstream.features._base import FeatureLearner
+from kernelstream.features._parameters import Components, MaxPoints
 from kernelstream.losses import make_loss
 from kernelstream.models import _parameters as p
 from kernelstream.models._kernel_classifier import KernelClassifier

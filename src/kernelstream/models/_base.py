@@ -69,6 +69,10 @@ class KernelEstimator(LearnedFunction, BoundedMemory, SavedExpansion, StreamEsti
         """The kernel, where it takes its numbers from the first samples."""
         raise NotImplementedError
 
+    def _table(self) -> NDArray[np.float64]:
+        """What its steps of one sample look up."""
+        return _NONE
+
     def _watch(self) -> None:
         """What the compiled pass asks for with ``PROBE``."""
 
@@ -220,16 +224,17 @@ class KernelEstimator(LearnedFunction, BoundedMemory, SavedExpansion, StreamEsti
         return self
 
     def _run(
-        self, rows: Rows, targets: Any, weights: Any, predictions: Any = None, extra: Any = _NONE
+        self, rows: Rows, targets: Any, weights: Any, predictions: Any = None, extra: Any = None
     ) -> None:
         """Whole passes inside compiled code; back here only to grow or to check the factor."""
         if self._plan is None:
             self._plan = self._make_plan()
         limit, settings, compiled_pass = self._plan
-        follows = self._follows and extra is _NONE
+        follows = self._follows and extra is None
         if predictions is None and follows:
             predictions = np.empty((len(targets), self._outputs + self._fit_errors))
         room = _NONE if predictions is None else predictions
+        extra = self._table() if extra is None else extra
         done = 0
         while True:
             first = done
@@ -329,6 +334,7 @@ class KernelEstimator(LearnedFunction, BoundedMemory, SavedExpansion, StreamEsti
         made = np.empty((1, self._outputs + self._fit_errors)) if self._follows else _NONE
         settings = self._settings(self._outputs, self._most(self._capacity_limit(features)))
         rest = (
-            settings, *self.kernel_.program, *dense_rows(row), targets, weights, _NONE, 0, made,
+            settings, *self.kernel_.program, *dense_rows(row), targets, weights, self._table(), 0,
+            made,
         )  # fmt: skip
         self._call = self._pass() if self._lean else None, rest, (targets, weights, row, made)

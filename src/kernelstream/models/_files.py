@@ -128,12 +128,9 @@ class SavedExpansion(SavedModel):
     def _pack(state: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         return pack(state)
 
-    @classmethod
-    def _unpack(
-        cls, arrays: Mapping[str, NDArray[Any]], status: dict[str, Any], kernel: Kernel
-    ) -> Any:
-        state = unpack(dict(arrays), status, cls._factored)
-        komp.check_read(state, kernel)
+    def _unpack(self, arrays: Mapping[str, NDArray[Any]], status: dict[str, Any]) -> Any:
+        state = unpack(dict(arrays), status, self._factored)
+        komp.check_read(state, self.kernel_)
         return state
 
     def _stored_arrays(self) -> dict[str, NDArray[Any]]:
@@ -144,7 +141,7 @@ class SavedExpansion(SavedModel):
         header, arrays = document.header, document.arrays
         model = cls._with_parameters(header["parameters"])
         model.kernel_ = kernel_from_config(header["kernel"])
-        state = cls._unpack(arrays, header["status"], model.kernel_)
+        state = model._unpack(arrays, header["status"])
         if state.points.shape[0] != header["features"]:
             raise ValueError("the number of features contradicts the points")
         restore_names(model, header["names"], header["features"])

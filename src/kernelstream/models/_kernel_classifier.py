@@ -56,7 +56,7 @@ class KernelClassifier(StreamClassifier, KernelEstimator):
     def _follows(self) -> bool:
         return make_loss(self.loss).name != "log_loss"
 
-    def _table(self) -> NDArray[np.float64]:
+    def _calibration_table(self) -> NDArray[np.float64]:
         """The calibration; a new one for a model that has none yet."""
         if self._calibration is None:
             return calibration.new_table(len(self.classes_))
@@ -78,7 +78,7 @@ class KernelClassifier(StreamClassifier, KernelEstimator):
         outputs, beside = self._outputs, self._outputs + self._fit_errors
         room = np.empty((len(made) if made.shape[1] > beside else 0, len(self.classes_)))
         values = np.ascontiguousarray(made[:, :outputs])
-        self._calibration = self._table()
+        self._calibration = self._calibration_table()
         calibration.calibrate(self._calibration, values, targets, weights, self.batch_size, room)
         if len(room):
             made[:, beside:] = room
@@ -92,7 +92,9 @@ class KernelClassifier(StreamClassifier, KernelEstimator):
         if not self._follows:
             return super()._probabilities(values)
         found = np.empty((len(values), len(self.classes_)))
-        calibration.fill_probabilities(self._table(), np.ascontiguousarray(values), found)
+        calibration.fill_probabilities(
+            self._calibration_table(), np.ascontiguousarray(values), found
+        )
         return found
 
     def _estimate_then_learn(self, rows: Rows, targets: Any, weights: Any) -> NDArray[np.float64]:
@@ -102,7 +104,7 @@ class KernelClassifier(StreamClassifier, KernelEstimator):
 
     def _take_predictions(self, models: list[Any], shares: NDArray[np.float64]) -> None:
         if self._follows:
-            tables = np.stack([model._table() for model in models])
+            tables = np.stack([model._calibration_table() for model in models])
             self._calibration = np.tensordot(shares, tables, axes=1)
 
     def _note_new_class(self, place: int) -> None:
@@ -113,7 +115,7 @@ class KernelClassifier(StreamClassifier, KernelEstimator):
     def _document(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         header, arrays = super()._document()
         if self._follows:
-            arrays["calibration"] = self._table()
+            arrays["calibration"] = self._calibration_table()
         return header, arrays
 
     @classmethod

@@ -12,10 +12,12 @@ from kernelstream.kernels import Kernel as KernelObject
 from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, Loss
 from kernelstream.parameters import Number, RandomState, Whole, Words
 from kernelstream.schedules import STEP_NAMES, Parsimony
+from kernelstream.search import Choices, LogRange
 
 ClassLoss = Annotated[
     str | Loss,
     Words(*CLASSIFICATION_LOSSES),
+    Choices("hinge", "squared_hinge", "log_loss"),
     "``hinge``, ``squared_hinge``, ``smooth_hinge``, ``log_loss`` or ``margin_log_loss``.",
     """With more than two classes ``hinge`` is Crammer and Singer's, ``margin_log_loss`` the
     logistic loss of the margin and ``log_loss`` the multinomial one. Probabilities are those of
@@ -24,6 +26,7 @@ ClassLoss = Annotated[
 NumberLoss = Annotated[
     str | Loss,
     Words(*REGRESSION_LOSSES),
+    Choices("squared_error", "huber", "absolute_error"),
     "``squared_error``, ``absolute_error``, ``epsilon_insensitive``, ``huber`` or ``quantile``.",
     """``Loss("quantile", 0.9)`` for another level. Standardise the target (scikit-learn's
     ``TransformedTargetRegressor``): steps, budgets and regularisation are in its units, and the
@@ -51,6 +54,7 @@ IsotropicKernel = Annotated[
 Gamma = Annotated[
     float | Literal["auto", "scale"],
     Number(above=0.0),
+    LogRange(1 / 16, 16.0, unit="gamma"),
     "Of a kernel given by name.",
     """``auto`` is 1 / features, right for standardised data; ``scale`` is 1 / (features * variance)
     of the first call's samples, then frozen.""",
@@ -61,6 +65,7 @@ Coef0 = Annotated[float, Number(least=0.0), "Of the polynomial kernel."]
 Alpha = Annotated[
     float,
     Number(least=0.0),
+    LogRange(1e-7, 1e-2),
     "Regularisation (lambda in the paper).",
     "Must satisfy eta0 * alpha < 1.",
 ]
@@ -70,11 +75,14 @@ LearningRate = Annotated[
     "eta0, eta0 / (1 + alpha eta0 t) or eta0 / sqrt(1 + t), t counting steps.",
     "A constant step keeps following a stream that changes.",
 ]
-Eta0 = Annotated[float, Number(above=0.0), "The (first) step size (eta in the paper)."]
+Eta0 = Annotated[
+    float, Number(above=0.0), LogRange(0.02, 2.0), "The (first) step size (eta in the paper)."
+]
 
 CompressionError = Annotated[
     float | Literal["auto"] | Parsimony,
     Number(least=0.0),
+    LogRange(1e-3, 0.5),
     """The error that each step may make to save points (eps in the paper), in the norm of the RKHS;
     larger: fewer points. ``auto`` is 0.1 eta^(3/2) for classes, 0.02 eta^(3/2) for numbers.""",
     """``Parsimony(K)`` is K eta^(3/2), ``Parsimony(1, 2)`` is eta^2: both follow the step size. A
@@ -103,6 +111,7 @@ BatchSize = Annotated[
 ]
 Average = Annotated[
     bool,
+    Choices(False, True),
     "Predict with an average of the iterates in which recent ones weigh more.",
     """It lives on the same points. Much better where the stream does not change, worse where it
     changes fast.""",

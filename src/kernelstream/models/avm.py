@@ -29,10 +29,12 @@ from kernelstream.models._regressor import KernelRegressor
 from kernelstream.models._words import CAP_COSTS, cap_note, count_of
 from kernelstream.parameters import Number
 from kernelstream.registry import Method, register
+from kernelstream.search import LogRange
 
 Alpha = Annotated[
     float,
     Number(above=0.0),
+    LogRange(1e-6, 1e-1),
     "Regularisation (lambda in the paper).",
     """Smaller for longer streams. The steps are 1 / (alpha t): the first 1 / alpha samples move
     the function a lot, and with a squared error and a small alpha the first predictions can be
@@ -41,6 +43,7 @@ Alpha = Annotated[
 Delta = Annotated[
     float | Literal["auto"],
     Number(above=0.0),
+    LogRange(0.1, 2.0, unit="distance"),
     "The diameter of the cells; larger: fewer points.",
     """``auto`` takes the mean less the standard deviation of the pairwise distances of the first
     200 samples (fewer where half of ``max_bytes`` does not hold them). A classifier makes its
