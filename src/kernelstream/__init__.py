@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kernelstream.network.sharding import fit_sharded
     from kernelstream.pipeline import StreamModel
     from kernelstream.preparation import Preparation
-    from kernelstream.runs import Run
+    from kernelstream.runs import ComparisonRun, Run, compare
 
 __all__ = [
     "AVMClassifier",
@@ -43,6 +43,7 @@ __all__ = [
     "COLKClassifier",
     "COLKRegressor",
     "CapWarning",
+    "ComparisonRun",
     "CompositionalLearner",
     "Coverage",
     "DivergenceError",
@@ -62,6 +63,7 @@ __all__ = [
     "Run",
     "StreamModel",
     "__version__",
+    "compare",
     "fit_sharded",
     "load",
     "make_multidist",
@@ -72,10 +74,10 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Estimators when first asked for: scikit-learn takes longer to import than all of this."""
-    if name == "Run":
-        from kernelstream.runs import Run
+    if name in ("ComparisonRun", "Run", "compare"):
+        from kernelstream import runs
 
-        return Run
+        return getattr(runs, name)
     # A method whose file is new is not in the list yet. Modules have names in small letters.
     if name in __all__ or name[:1].isupper():
         # The pipelines and the networks too, whatever is asked for: load reads their files.

@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from kernelstream._version import __version__
-from kernelstream.cli import data, demo, diameter, features, learn, model, predict
+from kernelstream.cli import compare, data, demo, diameter, features, learn, model, predict
 from kernelstream.cli.errors import UserError, describe
 from kernelstream.cli.methods import option
 from kernelstream.cli.terminal import complain, print_json, visible
@@ -70,6 +70,8 @@ EXAMPLES = {
     "datasets generate": _STREAM,
     "datasets convert": "kernelstream datasets convert market.csv --out market.parquet",
     "learn": "kernelstream learn market.csv --target direction --out model.ks --report report.html",
+    "compare": "kernelstream compare market.csv --target direction --models auto,polk,avm "
+    "--rows 5000 --report compare.html",
     "diameter": "kernelstream diameter market.csv --target direction --rows 5000 --out delta.png",
     "features": "kernelstream features market.csv --target direction --out features.parquet "
     "--report features.html",
@@ -89,8 +91,17 @@ def _add(home: typer.Typer, prefix: str, *commands: Callable[..., None]) -> None
         home.command(name, epilog=f"Example: {EXAMPLES[prefix + name]}")(command)
 
 
-_add(app, "", learn.learn, diameter.diameter, features.features, predict.predict)
-_add(app, "", predict.evaluate, model.inspect, model.merge, model.compress, demo.demo)
+_add(app, "", learn.learn, compare.compare, diameter.diameter, features.features)
+_add(
+    app,
+    "",
+    predict.predict,
+    predict.evaluate,
+    model.inspect,
+    model.merge,
+    model.compress,
+    demo.demo,
+)
 datasets = typer.Typer(no_args_is_help=True)
 _add(datasets, "datasets ", data.list_all, data.generate, data.convert)
 app.add_typer(datasets, name="datasets", help="Streams to try things on: list, generate, convert.")

@@ -22,8 +22,7 @@ from kernelstream.errors import naming
 from kernelstream.evaluation import quality
 from kernelstream.evaluation.baselines import Baselines
 from kernelstream.evaluation.labels import Labels
-from kernelstream.evaluation.metrics import check_names, make_metrics
-from kernelstream.evaluation.prequential import DEFAULT_METRICS
+from kernelstream.evaluation.metrics import DEFAULT_METRICS, check_names, make_metrics
 from kernelstream.pipeline import StreamModel
 from kernelstream.storage import ModelFileError, replacing
 from kernelstream.streams.batch import Column, Source, Text, plain
