@@ -47,7 +47,7 @@ class Program(NamedTuple):
 def _ours(estimator: type, moving: bool, stream: Stream) -> Any:
     """A model of this package; ``moving``: of rows and targets in units that move."""
     model = estimator(random_state=0)
-    X, y = _in_units(stream.X) if moving else stream.X, stream.y
+    X, y = in_units(stream.X) if moving else stream.X, stream.y
     with warnings.catch_warnings(category=CapWarning, action="ignore"):
         if not stream.numbers:
             values = model.decide_then_learn(X, y, classes=stream.classes)
@@ -58,20 +58,20 @@ def _ours(estimator: type, moving: bool, stream: Stream) -> Any:
             return np.column_stack([expit(-values), expit(values)])
         if not moving:
             return model.predict_then_learn(X, y)
-        center, scale = _target_units(y)
+        center, scale = target_units(y)
         return center + scale * model.predict_then_learn(
             X, np.clip((y - center) / scale, -10.0, 10.0)
         )
 
 
-def _in_units(X: Any) -> Any:
+def in_units(X: Any) -> Any:
     """Columns in units of the rows so far, as the automatic model measures them."""
     units, out = ColumnUnits(*np.zeros((len(ColumnUnits._fields), X.shape[1]))), np.empty_like(X)
     moving_units(units, X, True, out)
     return out
 
 
-def _target_units(y: Any) -> tuple[Any, Any]:
+def target_units(y: Any) -> tuple[Any, Any]:
     """Mean and deviation of the targets before each, as the automatic model follows them."""
     center, scale = np.zeros(len(y)), np.ones(len(y))
     mean = variance = 0.0
@@ -108,7 +108,7 @@ def _nystroem(stream: Stream) -> Any:
     from sklearn.kernel_approximation import Nystroem
     from sklearn.linear_model import SGDClassifier, SGDRegressor
 
-    X, y, classes = _in_units(stream.X), stream.y, stream.classes
+    X, y, classes = in_units(stream.X), stream.y, stream.classes
     warm_up = min(WARM_UP, len(y) // 2)
     features = Nystroem(n_components=min(FEATURES, warm_up), random_state=0).fit(X[:warm_up])
     if stream.numbers:

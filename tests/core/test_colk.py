@@ -26,10 +26,11 @@ from tests.naive.komp import hilbert_norm
 PROGRAM, TWIN = gaussian(2.0), naive_kernels.gaussian(2.0)
 SAMPLES = size(61, 35)
 GRID = np.random.default_rng(99).normal(size=(30, 2)) * 1.5
-RISKS = ("variance", "semivariance", "moments", "cvar")
+RISKS = ("variance", "semivariance", "moments", "semideviations", "cvar")
+BY_ORDER = ("moments", "semideviations")
 KINDS = {
     "variance": colk.DISPERSION, "semivariance": colk.SEMIDEVIATION, "moments": colk.DISPERSION,
-    "cvar": colk.CVAR,
+    "semideviations": colk.SEMIDEVIATION, "cvar": colk.CVAR,
 }  # fmt: skip
 
 
@@ -49,7 +50,7 @@ def risk_of(risk="variance", risk_weight=0.1, order=4, level=0.9, tracking="mome
             cut=np.inf):  # fmt: skip
     return {
         "direct": QUASI_GRADIENT, "risk": KINDS[risk], "risk_weight": risk_weight,
-        "moments": order if risk == "moments" else 2, "level": level, "cut": cut,
+        "moments": order if risk in BY_ORDER else 2, "level": level, "cut": cut,
         "tracking": colk.MOMENTUM if tracking == "momentum" else colk.AVERAGE,
         "tracking_rate": beta,
     }  # fmt: skip

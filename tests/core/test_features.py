@@ -18,7 +18,7 @@ R = 4
 def settings(
     basis="orthonormal", regularisation=1e-3, budget=None, solver="parametric", step="inverse",
     pace=2.0, removal="greedy", forgetting=1.0, censoring=feature_budget.NEVER, number=0.0,
-    align=False, loss=0, shrinkage=0.0, eta=0.3, outputs=0, early=6,
+    align=False, loss=0, shrinkage=0.0, eta=0.3, outputs=0, early=6, bounded=True,
 ):  # fmt: skip
     values = dict(
         orthonormal=basis == "orthonormal",
@@ -27,7 +27,8 @@ def settings(
         most=core.UNLIMITED if budget is None else budget,
         solver=("parametric", "nonparametric").index(solver),
         step=("inverse", "inverse_square", "tracking", "tracking_square").index(step),
-        pace=float(pace),
+        pace=float(pace) if step.startswith("inverse") else 1.0,
+        bounded=bounded,
         removal=("greedy", "exact", "recency", "fifo").index(removal),
         forgetting=forgetting,
         censoring=censoring,

@@ -27,7 +27,7 @@ from tests.naive import kernels as naive_kernels
 from tests.naive.colk import colk
 
 both = pytest.mark.parametrize("estimator_class", COLK)
-RISKS = ("variance", "semivariance", "moments", "cvar")
+RISKS = ("variance", "semivariance", "moments", "semideviations", "cvar")
 
 
 def skewed(n, seed):
@@ -51,7 +51,9 @@ def test_the_estimator_is_the_paper(risk):
     expected = colk(
         naive_kernels.gaussian(0.5), X, y, "squared_error", regularisation=0.01, initial_step=0.4,
         budget_number=0.05, risk=risk, risk_weight=0.3, order=3, level=0.8, beta=0.1,
-        cut=largest_deviation(0.3, 3 if risk == "moments" else 2, None if risk == "cvar" else 2.0),
+        cut=largest_deviation(
+            0.3, 3 if risk in ("moments", "semideviations") else 2, None if risk == "cvar" else 2.0
+        ),
     )  # fmt: skip
     values = naive_kernels.matrix(naive_kernels.gaussian(0.5), X, expected.points)
     assert model.predict(X) == pytest.approx((values @ expected.weights)[:, 0], abs=1e-8)

@@ -231,7 +231,7 @@ WILD = {
     "coverage": ["hypersphere", "hyperrectangle"],
     "exact_probability": [0.0, 0.05, 3.0, 1e100],
     "tracking_rate": [0.05, 1.0],
-    "risk": ["variance", "semivariance", "moments", "cvar"],
+    "risk": ["variance", "semivariance", "moments", "semideviations", "cvar"],
     "risk_weight": [0.0, 1e-100, 1.0, 1e100],
     "tracking": ["momentum", "average"],
     "clip": [None, 1e-3, 4.0, 1e100],

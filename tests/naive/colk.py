@@ -23,9 +23,9 @@ class Model(NamedTuple):
 def pressure(risk, weight, order, cut, deviation):
     """eta m(p, g) of (47), summed over p."""
     deviation = float(np.clip(deviation, -cut, cut))
-    if risk == "semivariance":
+    if risk in ("semivariance", "semideviations"):
         deviation = max(0.0, deviation)
-    powers = range(2, (order if risk == "moments" else 2) + 1)
+    powers = range(2, (order if risk in ("moments", "semideviations") else 2) + 1)
     return weight * sum(p * deviation ** (p - 1) for p in powers)
 
 

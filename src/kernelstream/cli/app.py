@@ -13,7 +13,17 @@ import typer
 from typer.core import TyperGroup
 
 from kernelstream._version import __version__
-from kernelstream.cli import compare, data, demo, diameter, features, learn, model, predict
+from kernelstream.cli import (
+    compare,
+    data,
+    demo,
+    diameter,
+    export,
+    features,
+    learn,
+    model,
+    predict,
+)
 from kernelstream.cli.errors import UserError, describe
 from kernelstream.cli.methods import option
 from kernelstream.cli.terminal import complain, print_json, visible
@@ -78,6 +88,7 @@ EXAMPLES = {
     "predict": "kernelstream predict model.ks market.csv --keep time --out predictions.csv",
     "evaluate": "kernelstream evaluate model.ks market.parquet --metrics accuracy,kappa",
     "inspect": "kernelstream inspect model.ks --report model.html",
+    "export": "kernelstream export model.ks --to numpy --out model.py",
     "compress": "kernelstream compress polk.ks --max-points 20 --out small.ks",
     "merge": "kernelstream merge polk.ks small.ks --max-points 50 --out merged.ks",
     "demo": "kernelstream demo --out demo-output",
@@ -92,16 +103,8 @@ def _add(home: typer.Typer, prefix: str, *commands: Callable[..., None]) -> None
 
 
 _add(app, "", learn.learn, compare.compare, diameter.diameter, features.features)
-_add(
-    app,
-    "",
-    predict.predict,
-    predict.evaluate,
-    model.inspect,
-    model.merge,
-    model.compress,
-    demo.demo,
-)
+_add(app, "", predict.predict, predict.evaluate, model.inspect, export.export, model.merge)
+_add(app, "", model.compress, demo.demo)
 datasets = typer.Typer(no_args_is_help=True)
 _add(datasets, "datasets ", data.list_all, data.generate, data.convert)
 app.add_typer(datasets, name="datasets", help="Streams to try things on: list, generate, convert.")

@@ -58,6 +58,7 @@ NOVELTY = 1e-8
 REFRESH_EVERY = 16
 #: A sample with a smaller k(x, x) is no direction: steps divide by it, squared.
 SMALLEST_SELF_KERNEL = 1e-100
+LARGEST_GROWTH = 1e30  # no step lengthens A by more
 #: The budget of those who have none.
 UNLIMITED = np.iinfo(np.int64).max
 #: Squared coefficients times the trace of M below this part of k(x, x): the subspace knows nothing
@@ -91,23 +92,36 @@ def _project(state, settings, values, k_xx, c, y, q):
 def _step(state, settings, square, norm, n):
     """mu / s^2, and mu lambda / n.
 
-    At most 1 / (norm (|q|^2 + lambda / n)), ``norm`` that of the matrix step size D_n of (20):
-    the steps of Propositions 2 and 3, beyond which an update overshoots its sample.
+    As printed, or bounded: the steps of (19), except c / n^2, are then divided by ``norm``, that of
+    the matrix step size D_n of (20), and none is longer than 1 / (norm (|q|^2 + lambda / n)), the
+    steps of Propositions 2 and 3, beyond which an update overshoots its sample.
     """
     exponent = state.status[0].exponent
     fade = settings.regularisation / n * power_of_two(2 * exponent)
     if settings.step == TRACKING:
-        mu = power_of_two(-exponent) / math.sqrt(square)
+        mu = settings.pace * power_of_two(-exponent) / math.sqrt(square)
     elif settings.step == TRACKING_SQUARE:
-        mu = 1.0 / square
+        mu = settings.pace / square
     else:
         mu = settings.pace / n * power_of_two(-2 * exponent)
         if settings.step == INVERSE_SQUARE:
             mu /= n
-    if settings.solver == NONPARAMETRIC and settings.step != INVERSE_SQUARE:
-        mu /= norm
-    mu = min(mu, 1.0 / (norm * (square + fade)))
+    if settings.bounded:
+        if settings.solver == NONPARAMETRIC and settings.step != INVERSE_SQUARE:
+            mu /= norm
+        mu = min(mu, 1.0 / (norm * (square + fade)))
     return mu, mu * fade
+
+
+@inner
+def _explodes(state, settings, values, k_xx, square):
+    """Whether a step as printed would make A longer by a factor that no number can carry on."""
+    status, norm = state.status[0], 1.0
+    if settings.solver == NONPARAMETRIC:
+        own = 2.0 * dot(values, 0, values, 0, 0, status.order)
+        norm = math.sqrt(status.gram_square + own + k_xx * k_xx)
+    mu, fade = _step(state, settings, square, norm, status.seen + 1)
+    return not norm * (mu * square + fade) <= LARGEST_GROWTH
 
 
 @inner
@@ -338,6 +352,9 @@ def feature_pass(
         k_xx = self_value(program, norms[0, 0])
         error, square = _project(state, settings, values, k_xx, c, y, q)
         rank = record.rank
+        known = rank == r and square * trace_of(state) >= NOTHING * k_xx > 0.0
+        if known and not settings.bounded and _explodes(state, settings, values, k_xx, square):
+            return DIVERGED, i
 
         if outputs > 0:  # Section VI: predict, then one step of Pegasos or LMS
             for j in range(rank):
@@ -379,7 +396,6 @@ def feature_pass(
         for j in range(rank):
             d[j] = record.ridge * q[j]
         if not opens:
-            known = rank == r and square * trace_of(state) >= NOTHING * k_xx > 0.0
             if step >= TRACKING and not known and rank == r and k_xx > SMALLEST_SELF_KERNEL:
                 square = _take_over(state, k_xx, q, d)
                 known = square > 0.0

@@ -283,6 +283,25 @@ def kernel_row(
             out[r, j] = work[STACK, j]
 
 
+@inner
+def between_points(program, state, j, n, point, work):
+    """Kernel values of the stored point ``j`` with the first ``n``: ``work[STACK, :n]``.
+
+    From the differences, so that they are symmetric to the bit and do not depend on whether the
+    points came dense or sparse. ``point`` is a dense row to work in.
+    """
+    for q in range(state.points.shape[0]):
+        point.dense[0, q] = state.points[q, j]
+    zero = np.int64(0)  # a literal would be compiled for separately
+    if program.needs_dots:
+        products(point, zero, np.int64(1), state.points, n, work)
+    if program.needs_squares:
+        squares_from_differences(point, zero, state.points, n, work)
+    if program.needs_l1:
+        row_l1(point, zero, state.points, state.absolute_norms, n, work)
+    evaluate(program, work, n, work, np.int64(STACK))
+
+
 @compiled
 def kernel_rows(program, rows, first, count, points, square_norms, absolute_norms, n, out, norms):
     """Kernel values of ``count`` samples with ``n`` points, as of :func:`kernel_row`.

@@ -41,8 +41,8 @@ def _margin_value(code, number, m):
         if m <= 1.0 - number:
             return 1.0 - m - 0.5 * number
         return (1.0 - m) ** 2 / (2.0 * number)
-    if code == PERCEPTRON:
-        return max(0.0, -m)
+    if code == PERCEPTRON:  # its number is a margin: NORMA learns it
+        return max(0.0, number - m)
     if m > 0.0:  # log(1 + e^-m) without overflow
         return math.log1p(math.exp(-m))
     return -m + math.log1p(math.exp(m))
@@ -50,7 +50,10 @@ def _margin_value(code, number, m):
 
 @inner
 def _margin_slope(code, number, m):
-    """Derivative in m. At the kink m = 1 of the hinge it is 0; a margin of 0 is a mistake."""
+    """Derivative in m. At the kink m = 1 of the hinge it is 0.
+
+    The perceptron's number is the margin that is a mistake: 0, or more if it is to be aggressive.
+    """
     if code == HINGE:
         return -1.0 if m < 1.0 else 0.0
     if code == SQUARED_HINGE:
@@ -62,7 +65,7 @@ def _margin_slope(code, number, m):
             return -1.0
         return -(1.0 - m) / number
     if code == PERCEPTRON:
-        return -1.0 if m <= 0.0 else 0.0
+        return -1.0 if m <= number else 0.0
     if m > 0.0:
         e = math.exp(-m)
         return -e / (1.0 + e)

@@ -84,8 +84,7 @@ class Learner:
         wanted_by = {METRICS[metric].needs: metric for metric in self.metrics}
         if "probability" in wanted_by and not self._has_probabilities():
             raise ValueError(
-                f"{wanted_by['probability']} needs probabilities, which this {name} does not give "
-                "(POLKClassifier gives them with loss='log_loss')"
+                f"{wanted_by['probability']} needs probabilities, which this {name} does not give"
             )
         if "decision" in wanted_by and not self._has_decisions():
             raise ValueError(f"{wanted_by['decision']} needs decision values, which {name} lacks")
@@ -181,8 +180,15 @@ class Learner:
         if not self.needs and not (self._losses and self.classification):
             predicted = self.model.predict_then_learn(X, y)
             return Predictions(predicted, losses=self._losses_of(predicted, y, unmeasured))
-        values = self.model.decide_then_learn(X, y)
+        # Where the loss has probabilities they follow from the values.
+        calibrated = "probability" in self.needs and getattr(self.model, "_follows", False)
+        if calibrated:
+            values, probabilities = self.model._judge_then_learn(X, y)
+        else:
+            values = self.model.decide_then_learn(X, y)
         known = self.model.classes_
+        if "probability" in self.needs and not calibrated:
+            probabilities = _softmax(values, len(known))
         if values.ndim == 1 and len(known) == 2:
             winners = (values > 0.0).astype(np.int64)
         elif values.ndim == 1:
@@ -191,9 +197,7 @@ class Learner:
             winners = np.argmax(values, axis=1)
         return Predictions(
             known[winners],
-            _probability(_softmax(values, len(known)), known, y)
-            if "probability" in self.needs
-            else None,
+            _probability(probabilities, known, y) if "probability" in self.needs else None,
             _second_class(values, known) if "decision" in self.needs else None,
             self._losses_of(values, y, unmeasured),
         )

@@ -11,32 +11,64 @@ from typing import Any
 
 from kernelstream.models._files import load
 from kernelstream.models._stream import StreamEstimator
+from kernelstream.models.ahpatron import AhpatronClassifier
 from kernelstream.models.auto import AutoClassifier, AutoRegressor
 from kernelstream.models.avm import AVMClassifier, AVMRegressor
+from kernelstream.models.bogd import BOGDClassifier
+from kernelstream.models.bpa import BPANNClassifier, BPAPClassifier, BPASClassifier
+from kernelstream.models.bsgd import BSGDClassifier
 from kernelstream.models.colk import COLKClassifier, COLKRegressor
 from kernelstream.models.compositional import CompositionalLearner
 from kernelstream.models.forgetron import ForgetronClassifier
 from kernelstream.models.krlst import KRLSTClassifier, KRLSTRegressor
 from kernelstream.models.merging import merge
+from kernelstream.models.norma import NORMAClassifier, NORMARegressor
+from kernelstream.models.npbsgd import NPBSGDClassifier, NPBSGDRegressor
+from kernelstream.models.ogd import OGDClassifier, OGDRegressor
+from kernelstream.models.passive_aggressive import KernelPAClassifier, KernelPARegressor
+from kernelstream.models.pegasos import PegasosClassifier
+from kernelstream.models.perceptron import KernelPerceptronClassifier
 from kernelstream.models.policy import KernelPolicyEvaluation
 from kernelstream.models.polk import POLKClassifier, POLKRegressor
+from kernelstream.models.projectron import ProjectronClassifier, ProjectronPlusClassifier
 from kernelstream.models.rbp import RBPClassifier
+from kernelstream.models.windowed_ogd import WindowedOGDClassifier, WindowedOGDRegressor
 
 __all__ = [
     "AVMClassifier",
     "AVMRegressor",
+    "AhpatronClassifier",
     "AutoClassifier",
     "AutoRegressor",
+    "BOGDClassifier",
+    "BPANNClassifier",
+    "BPAPClassifier",
+    "BPASClassifier",
+    "BSGDClassifier",
     "COLKClassifier",
     "COLKRegressor",
     "CompositionalLearner",
     "ForgetronClassifier",
     "KRLSTClassifier",
     "KRLSTRegressor",
+    "KernelPAClassifier",
+    "KernelPARegressor",
+    "KernelPerceptronClassifier",
     "KernelPolicyEvaluation",
+    "NORMAClassifier",
+    "NORMARegressor",
+    "NPBSGDClassifier",
+    "NPBSGDRegressor",
+    "OGDClassifier",
+    "OGDRegressor",
     "POLKClassifier",
     "POLKRegressor",
+    "PegasosClassifier",
+    "ProjectronClassifier",
+    "ProjectronPlusClassifier",
     "RBPClassifier",
+    "WindowedOGDClassifier",
+    "WindowedOGDRegressor",
     "load",
     "merge",
 ]

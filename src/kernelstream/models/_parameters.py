@@ -20,8 +20,8 @@ ClassLoss = Annotated[
     Choices("hinge", "squared_hinge", "log_loss"),
     "``hinge``, ``squared_hinge``, ``smooth_hinge``, ``log_loss`` or ``margin_log_loss``.",
     """With more than two classes ``hinge`` is Crammer and Singer's, ``margin_log_loss`` the
-    logistic loss of the margin and ``log_loss`` the multinomial one. ``log_loss`` gives
-    probabilities.""",
+    logistic loss of the margin and ``log_loss`` the multinomial one. Probabilities are those of
+    ``log_loss``; with the others they are estimated along the stream.""",
 ]
 NumberLoss = Annotated[
     str | Loss,
@@ -125,6 +125,12 @@ Projection = Annotated[
     worse model.""",
 ]
 
+ClassWeight = Annotated[
+    dict[Any, float] | Literal["balanced"] | None,
+    "How much samples of each class count, by label; balanced: so that all classes count alike.",
+    """They multiply the weights of samples; classes that are not named have 1. ``balanced`` counts
+    along the stream in ``partial_fit``, and beforehand in ``fit``.""",
+]
 Epochs = Annotated[
     int,
     Whole(1),

@@ -22,8 +22,8 @@ from kernelstream.kernels import Kernel, Points, first_gamma, make_kernel
 from kernelstream.losses import make_loss
 from kernelstream.models import _parameters as p
 from kernelstream.models._base import KernelEstimator
-from kernelstream.models._classifier import KernelClassifier
 from kernelstream.models._deciding import _DecidingDelta
+from kernelstream.models._kernel_classifier import KernelClassifier
 from kernelstream.models._memory import sample_bytes
 from kernelstream.models._regressor import KernelRegressor
 from kernelstream.models._words import CAP_COSTS, cap_note, count_of

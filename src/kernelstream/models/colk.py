@@ -23,7 +23,7 @@ from kernelstream.core.reduce.komp import BLOCK, GREEDY, prune_block
 from kernelstream.core.state import State
 from kernelstream.docstrings import documented
 from kernelstream.models import _parameters as p
-from kernelstream.models._classifier import KernelClassifier
+from kernelstream.models._kernel_classifier import KernelClassifier
 from kernelstream.models._regressor import KernelRegressor
 from kernelstream.models.polk import _POLK
 from kernelstream.parameters import Number, Whole
@@ -35,6 +35,7 @@ _RISKS = {
     "variance": (DISPERSION, False),
     "semivariance": (SEMIDEVIATION, False),
     "moments": (DISPERSION, True),
+    "semideviations": (SEMIDEVIATION, True),
     "cvar": (CVAR, False),
 }
 
@@ -166,9 +167,10 @@ class _COLK(_Paired):
     kernel values but those of the removed points (none in most steps). A change from outside
     (a lowered cap, ``merge``, points merged in a rebuilt factor) makes both functions equal.
 
-    With ``variance`` the tracker's past cancels within a pair, what remains is proportional to
-    the gradient of (l - l')^2; the other risks need it. The positive part of ``semivariance``
-    enters squared and is not smoothed. ``cvar`` is Rockafellar and Uryasev's: u + E max(l - u,
+    With ``variance`` the tracker g cancels within a pair. With (19) what remains is proportional to
+    the gradient of (l - l')^2; with (20) the losses of the function before the last step remain,
+    too. The other risks need the tracker. The positive part of ``semivariance`` enters squared and
+    is not smoothed. ``cvar`` is Rockafellar and Uryasev's: u + E max(l - u,
     0) / (1 - level) with the threshold u learned along, its step beta in units of u.
 
     References
@@ -178,10 +180,11 @@ class _COLK(_Paired):
     """
 
     risk: Annotated[
-        Literal["variance", "semivariance", "moments", "cvar"],
+        Literal["variance", "semivariance", "moments", "semideviations", "cvar"],
         """What is added to the mean loss: its ``variance``, its ``semivariance`` (the mean square
         of what exceeds the mean), its central ``moments`` 2 to ``order`` (odd ones with their
-        sign), or ``cvar``, the mean of the losses above their quantile ``level``.""",
+        sign), its ``semideviations`` (the mean powers 2 to ``order`` of what exceeds the mean), or
+        ``cvar``, the mean of the losses above their quantile ``level``.""",
     ] = "variance"
     risk_weight: Annotated[
         float,
@@ -190,7 +193,9 @@ class _COLK(_Paired):
         """0: POLK with the same batches. A moment of order p is in units of the loss to the power
         p, the weight in their inverse.""",
     ] = 0.1
-    order: Annotated[int, Whole(2, 8), "The highest of the ``moments`` (P in the paper)."] = 4
+    order: Annotated[
+        int, Whole(2, 8), "The highest of the ``moments`` or ``semideviations`` (P in the paper)."
+    ] = 4
     level: Annotated[
         float, Number(above=0.0, below=1.0), "Of ``cvar``: 0.9 is the mean of the worst tenth."
     ] = 0.9
@@ -224,7 +229,7 @@ class _COLK(_Paired):
         )
 
     def _facts_in_words(self) -> dict[str, str]:
-        own = {"moments": "order", "cvar": "level"}.get(self.risk)
+        own = {"moments": "order", "semideviations": "order", "cvar": "level"}.get(self.risk)
         number = f", {own} {getattr(self, own)}" if own else ""
         return {"risk": f"{self.risk}, weight {self.risk_weight}{number}"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, NoReturn
+from typing import Annotated, Any, ClassVar, NoReturn, Self
 
 import numba
 import numpy as np
@@ -17,9 +17,13 @@ from kernelstream.core.kernel import Program, Rows
 from kernelstream.core.loop import advance, evaluate_block
 from kernelstream.core.passes import DIVERGED, FULL, PROBE, PROBE_EVERY, roomy
 from kernelstream.core.state import State
+from kernelstream.errors import prefixed
+from kernelstream.models import _validation as check
 from kernelstream.models._regressor import KernelRegressor
+from kernelstream.models._stream import as_before_on_error
 from kernelstream.models.colk import _Paired
 from kernelstream.parameters import Whole
+from kernelstream.rows import count_rows, dense_matrix, slice_rows, stack_rows, take_rows
 
 
 class CompositionalLearner(_Paired, KernelRegressor):
@@ -41,10 +45,12 @@ class CompositionalLearner(_Paired, KernelRegressor):
         f~ = (1 - eta alpha) f - eta (a k(x, .) + <b, h'(f(x'))> k(x', .)),
 
     (a, b) = ``outer_derivative`` at f(x) and g, averaged over both roles of the pair, then
-    KOMP. (24) is the case without the first term. How the function before the last step is kept,
-    which (20) needs, is described in :class:`COLKRegressor`. Nothing is clipped: the functions do
-    that themselves; a step that is not finite is refused. Functions cannot be written to a model
-    file: save ``expansion_``, or pickle the model.
+    KOMP. (24) is the case without the first term. With ``inner_X`` the samples x of the outer
+    expectation (theta in the paper) and x' of the inner one (xi) come from populations of their
+    own and keep their roles: that is Algorithm 1 as printed. How the function before the last step
+    is kept, which (20) needs, is described in :class:`COLKRegressor`. Nothing is clipped: the
+    functions do that themselves; a step that is not finite is refused. Functions cannot be written
+    to a model file: save ``expansion_``, or pickle the model.
 
     References
     ----------
@@ -70,6 +76,21 @@ class CompositionalLearner(_Paired, KernelRegressor):
     >>> model = CompositionalLearner(loss, slope, outer).partial_fit(X, y)
     >>> ready = COLKRegressor(risk="variance", risk_weight=1.0, clip=None).partial_fit(X, y)
     >>> bool(np.allclose(model.predict(X), ready.predict(X)))
+    True
+
+    Two populations: a curve through the samples whose mean elsewhere is to be 1, with no targets
+    there. The inner function is f itself, the outer one adds (mean - 1)^2 to the loss:
+
+    >>> def itself(value, x, y):
+    ...     return value
+    >>> def one(value, x, y):
+    ...     return 1.0
+    >>> def fit_and_mean(value, mean, x, y):
+    ...     return value - y, 2.0 * (mean - 1.0)
+    >>> elsewhere = random.uniform(2.0, 3.0, (1000, 1))
+    >>> model = CompositionalLearner(itself, one, fit_and_mean, gamma=5.0)
+    >>> model = model.partial_fit(X, y, inner_X=elsewhere)
+    >>> bool(abs(model.predict(elsewhere).mean() - 1.0) < 0.1)
     True
     """
 
@@ -106,6 +127,109 @@ class CompositionalLearner(_Paired, KernelRegressor):
     loss: ClassVar[str] = "squared_error"  # type: ignore[misc]
     max_bytes: ClassVar[None] = None  # type: ignore[misc]
     _tracked: NDArray[np.float64] = field(init=False)
+    _apart: bool = field(init=False, default=False)  # whether inner samples are others
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from scratch, ``n_epochs`` times over samples of one population.
+
+        Parameters
+        ----------
+        X : (n, p) array, CSR matrix or data frame
+        y : (n,) numbers, optional
+            Without it the functions are given 0.
+        sample_weight : (n,) array, optional
+            Not negative. Multiplies the sample's gradient; 0 leaves the sample out.
+        """
+        return super().fit(X, _targets(X, y), sample_weight)
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        inner_X: Any = None,
+        inner_y: Any = None,
+    ) -> Self:
+        """Learn from the next samples of the stream, in order.
+
+        Any chunking of the same samples gives the same model, bit for bit (with
+        ``gamma="scale"`` the first chunk decides gamma). If anything is wrong with the input
+        the model stays as it was.
+
+        Parameters
+        ----------
+        X : (n, p) array, CSR matrix or data frame
+        y : (n,) numbers, optional
+            Without it the functions are given 0.
+        sample_weight : (n,) array, optional
+            Not negative. Multiplies the sample's gradient; 0 leaves the sample out.
+        inner_X : (n, p) array, CSR matrix or data frame, optional
+            Samples of the inner expectation, if they come from a population of their own: one for
+            each of ``X``, which are then those of the outer expectation alone. Either always or
+            never.
+        inner_y : (n,) numbers, optional
+            Their targets.
+        """
+        apart = inner_X is not None
+        if inner_y is not None and not apart:
+            raise ValueError("inner_y belongs to inner_X, which is not given")
+        if hasattr(self, "_state") and apart != self._apart:
+            raise ValueError(
+                "inner_X must be given with all samples or with none: so far it "
+                f"{'was' if self._apart else 'was not'} given. Use a fresh model"
+            )
+        with as_before_on_error(self):
+            samples = self._admit(X, _targets(X, y), sample_weight)
+            if apart:
+                self._apart = True
+                samples = self._interleaved(*samples, inner_X, inner_y)
+        self._learn(*samples)
+        return self
+
+    def _interleaved(
+        self, rows: Rows, targets: Any, weights: Any, inner_X: Any, inner_y: Any
+    ) -> tuple[Rows, Any, Any]:
+        """Outer and inner samples in turns."""
+        n = len(targets)
+        with prefixed("inner_X"):
+            others = check.check_samples(self, inner_X)
+        if count_rows(others) != n:
+            raise ValueError(f"X has {n} rows, inner_X has {count_rows(others)}")
+        with prefixed("inner_y"):
+            theirs = check.check_numbers(_targets(inner_X, inner_y), n)
+        order = np.arange(2 * n).reshape(2, n).T.ravel()
+        return (
+            take_rows(stack_rows(rows, others), order),
+            np.concatenate([targets, theirs])[order],
+            None if weights is None else np.repeat(weights, 2),
+        )
+
+    def predict_then_learn(
+        self, X: Any, y: Any = None, sample_weight: Any = None
+    ) -> NDArray[np.float64]:
+        """Predict each sample, then learn from it: :meth:`partial_fit` that also says what it
+        thought.
+
+        Returns the predictions, each made by the model as it was just before that sample's
+        batch. Of one population only.
+        """
+        self._check_together()
+        return super().predict_then_learn(X, _targets(X, y), sample_weight)
+
+    def learn_one(self, x: NDArray[np.float64], y: float = 0.0) -> None:
+        """Learn from one sample, without scikit-learn's validation.
+
+        ``x`` is a 1-D array of finite numbers, ``y`` a finite number.
+        """
+        self._check_together()
+        super().learn_one(x, y)
+
+    def _check_together(self) -> None:
+        if self._apart:
+            raise ValueError(
+                "this model learns from samples of two populations: call partial_fit with inner_X"
+            )
 
     @property
     def tracker_(self) -> Any:
@@ -135,6 +259,7 @@ class CompositionalLearner(_Paired, KernelRegressor):
 
     def _start(self, X: Any, rows: Rows) -> None:
         super()._start(X, rows)
+        self._apart = False
         self._tracked = np.zeros(self.n_tracked or 1)
 
     def _overflow_cure(self) -> str:
@@ -144,15 +269,55 @@ class CompositionalLearner(_Paired, KernelRegressor):
             "derivatives."
         )
 
+    def _check_functions(self, rows: Rows, targets: NDArray[np.float64]) -> None:
+        """Refuse functions that do not return what they should; as if nothing had been given."""
+        sample, other = 0, partner(0, len(targets))
+        x, x_other = (dense_matrix(slice_rows(rows, i, i + 1))[0] for i in (sample, other))
+        try:
+            tracked = self.inner(0.0, x_other, targets[other])
+            self._check_returned("inner", tracked)
+            slope = self.inner_derivative(0.0, x_other, targets[other])
+            self._check_returned("inner_derivative", slope)
+            seen = tracked if self.n_tracked is None else np.array(tracked, dtype=np.float64)
+            found = self.outer_derivative(0.0, seen, x, targets[sample])
+            if not hasattr(found, "__len__") or len(found) != 2:
+                raise ValueError(
+                    "outer_derivative must return a pair, the derivatives of the outer function in "
+                    f"value and in what is tracked; it returned {found!r}. Return 0.0 as the "
+                    "first where it does not depend on value"
+                )
+            if np.ndim(found[0]) != 0:
+                raise ValueError(
+                    "the first that outer_derivative returns, its derivative in value, must be a "
+                    f"number; it has shape {np.shape(found[0])}"
+                )
+            self._check_returned("outer_derivative, as its second,", found[1])
+        except ValueError:
+            del self._state  # so that parameters can be mended
+            raise
+
+    def _check_returned(self, what: str, found: Any) -> None:
+        shape, n = np.shape(found), self.n_tracked
+        if n is None and shape != ():
+            raise ValueError(
+                f"{what} returned an array of shape {shape}, expected one number: say "
+                f"n_tracked={int(np.prod(shape))} where so many expectations are tracked"
+            )
+        if n is not None and shape != (n,):
+            got = "one number" if shape == () else f"an array of shape {shape}"
+            raise ValueError(f"{what} returned {got}, expected {n} numbers, because n_tracked={n}")
+
     def _pass(self) -> Callable[..., tuple[int, int]]:
         functions = self.inner, self.inner_derivative, self.outer_derivative
-        learn = make_pass(*functions, self.n_tracked is None)
+        learn = make_pass(*functions, self.n_tracked is None, bool(self._apart))
 
         def compositional_pass(*given: Any) -> tuple[int, int]:
             state, program, rows = State(*given[:8]), Program(*given[9:15]), Rows(*given[15:20])
             targets, weights, _, first, predictions = given[20:]
             current, past = np.split(state.weights, [self._projected])
             with np.errstate(invalid="ignore", over="ignore"):  # such a step is refused
+                if state.status[0]["steps"] == 0 and len(targets):
+                    self._check_functions(rows, targets)
                 return learn(
                     state._replace(weights=current), past, given[8], program, rows, targets,
                     weights, first, predictions, self._tracked,
@@ -161,14 +326,26 @@ class CompositionalLearner(_Paired, KernelRegressor):
         return compositional_pass
 
 
+def _targets(X: Any, y: Any) -> Any:
+    """y, or zeros where there are none."""
+    if y is not None:
+        return y
+    return np.zeros(X.shape[0] if hasattr(X, "shape") else len(X))
+
+
 @lru_cache(maxsize=64)
 def make_pass(
     inner: Callable[..., Any],
     inner_derivative: Callable[..., Any],
     outer_derivative: Callable[..., Any],
     scalar: bool,
+    apart: bool,
 ) -> Callable[..., tuple[int, int]]:
-    """A pass for these functions: compiled if all of them are, else the same code in Python."""
+    """A pass for these functions: compiled if all of them are, else the same code in Python.
+
+    ``apart``: the first of each pair is a sample of the outer expectation alone, the second one of
+    the inner. Else both take both roles.
+    """
     jitted = all(is_jitted(function) for function in (inner, inner_derivative, outer_derivative))
     compile_or_not = numba.njit(nogil=True) if jitted else lambda function: function
 
@@ -226,6 +403,8 @@ def make_pass(
             now, then = np.zeros(tracked.shape[0]), np.zeros(tracked.shape[0])
             for r in range(count):
                 sample(rows, i + r, x[r])
+                if apart and r % 2 == 0:
+                    continue
                 put(inner(f[r, 0], x[r], targets[i + r]), now)
                 if past.shape[0] > 0:  # (20)
                     put(inner(earlier[r, 0], x[r], targets[i + r]), then)
@@ -235,6 +414,8 @@ def make_pass(
             # (24) with the outer function's own derivative, each sample in both roles
             direction = np.zeros((count, 1))
             for r in range(count):
+                if apart and r % 2 == 1:
+                    continue
                 other = partner(r, count)
                 in_value, in_tracked = outer_derivative(
                     f[r, 0], seen(trackers[other]), x[r], targets[i + r]
@@ -244,12 +425,13 @@ def make_pass(
                 direction[r, 0] += in_value
                 direction[other, 0] += (then * now).sum()
             after = np.zeros(tracked.shape[0])
+            roles = count // 2 if apart else count
             for r in range(count):
                 direction[r, 0] *= sample_weights[i + r]
-                after += trackers[r] / count
+                after += trackers[r] / roles  # zero where it is not one of the inner samples
             if not np.isfinite(after).all() or not advance(
                 state, past, rule, program, rows, i, values, norms, direction, rest[:count],
-                count, count,
+                roles, count,
             ):  # fmt: skip
                 return DIVERGED, i
             tracked[:] = after

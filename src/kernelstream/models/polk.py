@@ -22,7 +22,7 @@ from kernelstream.kernels import Kernel, first_gamma, make_kernel
 from kernelstream.losses import make_loss
 from kernelstream.models import _parameters as p
 from kernelstream.models._base import KernelEstimator
-from kernelstream.models._classifier import KernelClassifier
+from kernelstream.models._kernel_classifier import KernelClassifier
 from kernelstream.models._regressor import KernelRegressor
 from kernelstream.registry import Method, register
 from kernelstream.schedules import Parsimony, StepSize

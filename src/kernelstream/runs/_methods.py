@@ -86,6 +86,8 @@ def value_of(text: str) -> Any:
 
     >>> value_of("1e-3"), value_of("64K"), value_of("none"), value_of("hinge")
     (0.001, 65536, None, 'hinge')
+    >>> value_of("yes=3,no=1"), value_of("0=1,1=2.5")
+    ({'yes': 3, 'no': 1}, {0: 1, 1: 2.5})
     >>> value_of("parsimony:0.04")
     Parsimony(factor=0.04, power=1.5)
     """
@@ -98,9 +100,22 @@ def value_of(text: str) -> Any:
             return kind(text)
         except ValueError:
             continue
+    if "=" in text:  # classes and their weights
+        pairs = [pair.rpartition("=") for pair in text.split(",")]
+        return {_label(label.strip()): value_of(weight) for label, _, weight in pairs}
     if match := re.fullmatch(r"([0-9.]+)\s*([kmg])i?b?", lowered):  # 64M, 1.5GiB
         return int(float(match[1]) * 1024 ** ("kmg".index(match[2]) + 1))
     return Parsimony.from_text(text) or text
+
+
+def _label(text: str) -> Any:
+    """A class as it was meant."""
+    if text in ("True", "False"):
+        return text == "True"
+    try:
+        return int(text)
+    except ValueError:
+        return text
 
 
 def as_stored(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -33,6 +33,11 @@ def kind_of(arrow_type: Any) -> str | None:
     return "date" if types.is_date(arrow_type) or types.is_timestamp(arrow_type) else None
 
 
+def is_truth(arrow_type: Any) -> bool:
+    """Whether such values are true and false."""
+    return bool(require("pyarrow", "Reading columns").types.is_boolean(arrow_type))
+
+
 def block_column(values: Any, kind: str) -> BlockColumn:
     """A (chunked) Arrow array as numbers, dates or plain strings; ArrowInvalid if one is not."""
     arrow = require("pyarrow", "Reading columns")

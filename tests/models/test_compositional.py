@@ -1,0 +1,202 @@
+"""The open core of COLK: Algorithm 1 as printed, two populations, and what is refused."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from kernelstream import COLKRegressor, CompositionalLearner
+from tests.naive import kernels
+from tests.naive.compositional import algorithm_1
+
+RUNS = 20
+
+
+def loss(value, x, y):
+    return (value - y) ** 2
+
+
+def slope(value, x, y):
+    return 2.0 * (value - y)
+
+
+def moments(value, mean, x, y):
+    """(47), eta = .1: the mean loss plus its central moments 2 to 4."""
+    excess = (value - y) ** 2 - mean
+    pressure = 0.1 * sum(p * excess ** (p - 1) for p in (2, 3, 4))
+    return (1.0 + pressure) * 2.0 * (value - y), -pressure
+
+
+def itself_and_square(value, x, y):
+    return value, value**2
+
+
+def slopes_of_both(value, x, y):
+    return 1.0, 2.0 * value
+
+
+def spread(value, tracked, x, y):
+    """Of E (y - value)^2 / 2 + (E f - x)^2 + .1 E f^2: theta and xi both matter."""
+    return value - y, (2.0 * (tracked[0] - x[0]), 0.1)
+
+
+PROBLEMS = {
+    "(47)": ((loss, slope, moments), None),
+    "vector": ((itself_and_square, slopes_of_both, spread), 2),
+}
+
+
+def populations(seed, n=24):
+    random = np.random.default_rng(seed)
+    X, inner_X = random.normal(size=(n, 2)), 0.7 * random.normal(size=(n, 2)) + 0.3
+    inner_X[3] = X[5]  # the same point in both roles
+    X[9] = X[2]
+    return X, 0.5 * np.sin(X[:, 0]), inner_X, 0.5 * np.cos(inner_X[:, 1])
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("tracking", ["average", "momentum"])
+def test_two_populations_are_algorithm_1_as_printed(problem, tracking):
+    """(19) or (20), (24), KOMP. The kernel is narrow, so that no condition comes near 1e8:
+    there a sample counts as one of the span, unlike in the paper, and rounding decides."""
+    functions, n_tracked = PROBLEMS[problem]
+    removed = 0
+    for seed in range(RUNS):
+        X, y, inner_X, inner_y = populations(seed)
+        options = {"eta0": 0.2, "alpha": 0.05, "tracking_rate": 0.2, "tracking": tracking}
+        model = CompositionalLearner(
+            *functions, n_tracked=n_tracked, gamma=4.0, compression_error=0.02 * (seed % 3),
+            random_state=0, **options,
+        )  # fmt: skip
+        for part in (slice(0, 7), slice(7, 24)):
+            model.partial_fit(X[part], y[part], inner_X=inner_X[part], inner_y=inner_y[part])
+        points, weights, g = algorithm_1(
+            kernels.gaussian(4.0), list(zip(X, y, strict=True)),
+            list(zip(inner_X, inner_y, strict=True)), *functions, n_tracked, 0.2, 0.05, 0.2,
+            tracking, 0.02 * (seed % 3),
+        )  # fmt: skip
+        grid = np.random.default_rng(99).normal(size=(30, 2))
+        expected = kernels.matrix(kernels.gaussian(4.0), grid, points) @ weights
+        np.testing.assert_allclose(model.predict(grid), expected, rtol=0.0, atol=1e-9)
+        np.testing.assert_allclose(model.tracker_, g, rtol=1e-9, atol=1e-9)
+        assert model.model_order_ == len(points)
+        removed += 2 * len(X) - 1 - len(points)
+    assert removed > 10 * RUNS
+
+
+@pytest.mark.parametrize("tracking", ["average", "momentum"])
+def test_colk_takes_the_mean_of_both_roles_of_equation_47(tracking):
+    """A step of COLKRegressor is the mean of the two steps of (47), its tracker that of both."""
+    for seed in range(RUNS):
+        X, y, _, _ = populations(seed)
+        # The paper's loss is twice ours: targets times sqrt(2), half the step.
+        unit, both, ours = np.sqrt(2.0), [], None
+        options = {"gamma": 4.0, "alpha": 0.0, "compression_error": 0.0, "tracking": tracking}
+        for order in ((0, 1), (1, 0)):
+            first, second = (list(zip(X[i : i + 1], y[i : i + 1], strict=True)) for i in order)
+            points, weights, g = algorithm_1(
+                kernels.gaussian(4.0), first, second, loss, slope, moments, None, 0.2, 0.0, 0.05,
+                tracking,
+            )  # fmt: skip
+            both.append((kernels.matrix(kernels.gaussian(4.0), X, points) @ weights, g))
+        ours = COLKRegressor(
+            risk="moments", risk_weight=0.1, clip=None, eta0=0.4, tracking_rate=0.05, **options
+        ).partial_fit(X[:2], unit * y[:2])
+        mean, g = (np.mean([one[k] for one in both], axis=0) for k in (0, 1))
+        np.testing.assert_allclose(ours.predict(X) / unit, mean, rtol=0.0, atol=1e-9)
+        assert ours.tracker_ == pytest.approx(g, rel=1e-9)
+
+
+def test_populations_in_other_forms_and_in_weights():
+    X, y, inner_X, inner_y = populations(0)
+    given = {"y": y, "inner_y": inner_y}
+
+    def fitted(X, inner_X, batch_size=2, **more):
+        model = CompositionalLearner(loss, slope, moments, batch_size=batch_size, gamma=4.0)
+        return model.partial_fit(X, inner_X=inner_X, **given, **more)
+
+    whole = fitted(X, inner_X).predict(X)
+    assert fitted(csr_array(X), csr_array(inner_X)).predict(X) == pytest.approx(whole)
+    some = np.where(np.arange(24) < 12, 1.0, 0.0)
+    first_half = CompositionalLearner(loss, slope, moments, gamma=4.0).partial_fit(
+        X[:12], y[:12], inner_X=inner_X[:12], inner_y=inner_y[:12]
+    )
+    assert np.array_equal(fitted(X, inner_X, sample_weight=some).predict(X), first_half.predict(X))
+    two_pairs = fitted(X[:24], inner_X, batch_size=4)
+    assert two_pairs.n_waiting_ == 0
+    assert not np.allclose(two_pairs.predict(X), whole)
+
+
+def test_targets_are_optional():
+    X, _, inner_X, _ = populations(1)
+    zeros = np.zeros(len(X))
+    functions = (itself_and_square, slopes_of_both, spread)
+
+    def models():
+        return CompositionalLearner(*functions, n_tracked=2, gamma=4.0, random_state=0)
+
+    assert models().partial_fit(X).fingerprint() == models().partial_fit(X, zeros).fingerprint()
+    assert models().fit(X).fingerprint() == models().fit(X, zeros).fingerprint()
+    apart = models().partial_fit(X, inner_X=inner_X, inner_y=zeros)
+    assert models().partial_fit(X, inner_X=inner_X).fingerprint() == apart.fingerprint()
+    model = models().partial_fit(X[:2])
+    model.learn_one(X[2])
+    assert len(model.predict_then_learn(X[3:])) == len(X) - 3
+
+
+def test_populations_are_not_mixed_up():
+    X, y, inner_X, inner_y = populations(2)
+    apart = CompositionalLearner(loss, slope, moments).partial_fit(X, y, inner_X=inner_X)
+    before = apart.fingerprint()
+    with pytest.raises(ValueError, match="with all samples or with none: so far it was given"):
+        apart.partial_fit(X, y)
+    for call in (lambda: apart.predict_then_learn(X, y), lambda: apart.learn_one(X[0], 1.0)):
+        with pytest.raises(ValueError, match="partial_fit with inner_X"):
+            call()
+    with pytest.raises(ValueError, match="24 rows, inner_X has 23"):
+        apart.partial_fit(X, y, inner_X=inner_X[1:])
+    with pytest.raises(ValueError, match=r"inner_X: .*NaN"):
+        apart.partial_fit(X, y, inner_X=np.where(inner_X > 1.0, np.nan, inner_X))
+    with pytest.raises(ValueError, match="inner_y belongs to inner_X"):
+        apart.partial_fit(X, y, inner_y=inner_y)
+    assert apart.fingerprint() == before
+    together = CompositionalLearner(loss, slope, moments).partial_fit(X, y)
+    with pytest.raises(ValueError, match="so far it was not given"):
+        together.partial_fit(X, y, inner_X=inner_X)
+
+
+def test_a_refused_first_call_leaves_no_state():
+    X, y, inner_X, _ = populations(2)
+    model = CompositionalLearner(loss, slope, moments)
+    with pytest.raises(ValueError, match="inner_X has 3"):
+        model.partial_fit(X, y, inner_X=inner_X[:3])
+    assert not hasattr(model, "_state")
+    model.partial_fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("functions", "n_tracked", "message"),
+    [
+        ((itself_and_square, slopes_of_both, spread), None, r"^inner returned .* n_tracked=2"),
+        ((loss, slopes_of_both, moments), None, r"^inner_derivative returned .* n_tracked=2"),
+        ((loss, slope, moments), 2, "^inner returned one number, expected 2 .*n_tracked=2"),
+        ((itself_and_square, slopes_of_both, spread), 3, r"shape \(2,\), expected 3 numbers"),
+        ((loss, slope, lambda value, g, x, y: 1.0), None, "must return a pair.* 0.0 as the first"),
+        ((loss, slope, lambda value, g, x, y: (1.0, 2.0, 3.0)), None, "must return a pair"),
+        ((loss, slope, lambda value, g, x, y: (x, 1.0)), None, r"in value, must be a number"),
+        ((loss, slope, lambda value, g, x, y: (0.0, x)), None, "as its second, returned an array"),
+    ],
+)
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_functions_that_return_something_else(functions, n_tracked, message, method):
+    X, y, _, _ = populations(3)
+    model = CompositionalLearner(*functions, n_tracked=n_tracked)
+    with pytest.raises(ValueError, match=message):
+        getattr(model, method)(X, y)
+
+
+def test_what_was_refused_can_be_mended():
+    X, y, _, _ = populations(3)
+    model = CompositionalLearner(itself_and_square, slopes_of_both, spread)
+    with pytest.raises(ValueError, match="n_tracked=2"):
+        model.partial_fit(X, y)
+    assert model.set_params(n_tracked=2).partial_fit(X, y).tracker_.shape == (2,)
