@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from kernelstream.network.sharding import fit_sharded
     from kernelstream.pipeline import StreamModel
     from kernelstream.preparation import Preparation
-    from kernelstream.runs import Run
+    from kernelstream.runs import ComparisonRun, Run, compare
     from kernelstream.schedules import Parsimony, Steps
     from kernelstream.storage import ModelFileError
     from kernelstream.streams import make_multidist, make_regression_outliers
@@ -83,6 +83,7 @@ __all__ = [
     "COLKClassifier",
     "COLKRegressor",
     "CapWarning",
+    "ComparisonRun",
     "CompositionalLearner",
     "Coverage",
     "DivergenceError",
@@ -129,6 +130,7 @@ __all__ = [
     "WindowedOGDClassifier",
     "WindowedOGDRegressor",
     "__version__",
+    "compare",
     "fit_sharded",
     "load",
     "make_multidist",
@@ -139,6 +141,8 @@ __all__ = [
 
 #: Where names are that need none of the estimators.
 _HOMES = {
+    "ComparisonRun": "runs",
+    "compare": "runs",
     "Coverage": "compression.coverage",
     "CapWarning": "errors",
     "DivergenceError": "errors",

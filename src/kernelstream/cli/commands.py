@@ -44,6 +44,12 @@ COMMANDS = {
         "Learn from a stream: every row is predicted first, then learned from.",
         "kernelstream learn market.csv --target direction --out model.ks --report report.html",
     ),
+    "compare": Command(
+        "compare.compare",
+        "Programs side by side: one pass, each predicts every row first, then learns it.",
+        "kernelstream compare market.csv --target direction --models auto,polk,avm "
+        "--rows 5000 --report compare.html",
+    ),
     "diameter": Command(
         "diameter.diameter",
         "Error and size of AVM for cells of several diameters: what to give as --delta.",

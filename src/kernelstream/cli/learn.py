@@ -164,8 +164,8 @@ _OWN = {
     "metrics": of_run(
         Optional[str],
         "Metrics, comma-separated. Of classes: accuracy, kappa (these two by default), error, "
-        "balanced_accuracy, f1, log_loss, auc (two classes; over the window only); of numbers: "
-        "mae, rmse (these two), r2.",
+        "balanced_accuracy, kappa_temporal, f1, log_loss, auc (two classes; over the window only); "
+        "of numbers: mae, rmse (these two), r2.",
     ),
     "every": of_run(int, "Samples between two records.", 1000, min=1),
     "window": of_run(int, "Samples of the windowed metrics.", 1000, min=1),

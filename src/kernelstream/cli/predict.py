@@ -107,8 +107,7 @@ def evaluate(
     from kernelstream.evaluation import quality
     from kernelstream.evaluation.baselines import Baselines
     from kernelstream.evaluation.labels import Labels
-    from kernelstream.evaluation.metrics import check_names, make_metrics
-    from kernelstream.evaluation.prequential import DEFAULT_METRICS
+    from kernelstream.evaluation.metrics import DEFAULT_METRICS, check_names, make_metrics
 
     learned = load_stream_model(model)
     classification = learned.task == "classification"
