@@ -19,6 +19,9 @@ from benchmarks.auto_streams import Stream
 from kernelstream import registry
 from kernelstream.core.units import ColumnUnits, moving_units
 from kernelstream.errors import CapWarning
+from kernelstream.evaluation.programs import CapyMOAProgram, RiverProgram
+from kernelstream.evaluation.programs import Program as ProgramOfOthers
+from kernelstream.evaluation.programs.capymoa import numeric_schema
 
 FEATURES, WARM_UP, CHUNK = 400, 1000, 100  # of Nystroem + SGD
 #: River and CapyMOA see so many rows.
@@ -44,7 +47,7 @@ class Program(NamedTuple):
 def _ours(estimator: type, moving: bool, stream: Stream) -> Any:
     """A model of this package; ``moving``: of rows and targets in units that move."""
     model = estimator(random_state=0)
-    X, y = _in_units(stream.X) if moving else stream.X, stream.y
+    X, y = in_units(stream.X) if moving else stream.X, stream.y
     with warnings.catch_warnings(category=CapWarning, action="ignore"):
         if not stream.numbers:
             values = model.decide_then_learn(X, y, classes=stream.classes)
@@ -55,20 +58,20 @@ def _ours(estimator: type, moving: bool, stream: Stream) -> Any:
             return np.column_stack([expit(-values), expit(values)])
         if not moving:
             return model.predict_then_learn(X, y)
-        center, scale = _target_units(y)
+        center, scale = target_units(y)
         return center + scale * model.predict_then_learn(
             X, np.clip((y - center) / scale, -10.0, 10.0)
         )
 
 
-def _in_units(X: Any) -> Any:
+def in_units(X: Any) -> Any:
     """Columns in units of the rows so far, as the automatic model measures them."""
     units, out = ColumnUnits(*np.zeros((len(ColumnUnits._fields), X.shape[1]))), np.empty_like(X)
     moving_units(units, X, True, out)
     return out
 
 
-def _target_units(y: Any) -> tuple[Any, Any]:
+def target_units(y: Any) -> tuple[Any, Any]:
     """Mean and deviation of the targets before each, as the automatic model follows them."""
     center, scale = np.zeros(len(y)), np.ones(len(y))
     mean = variance = 0.0
@@ -105,7 +108,7 @@ def _nystroem(stream: Stream) -> Any:
     from sklearn.kernel_approximation import Nystroem
     from sklearn.linear_model import SGDClassifier, SGDRegressor
 
-    X, y, classes = _in_units(stream.X), stream.y, stream.classes
+    X, y, classes = in_units(stream.X), stream.y, stream.classes
     warm_up = min(WARM_UP, len(y) // 2)
     features = Nystroem(n_components=min(FEATURES, warm_up), random_state=0).fit(X[:warm_up])
     if stream.numbers:
@@ -131,19 +134,18 @@ def _nystroem(stream: Stream) -> Any:
 
 
 def _river(make: Callable[[bool], Any], stream: Stream) -> Any:
-    model = make(len(stream.classes) > 2)
-    X = [dict(enumerate(row)) for row in stream.X.tolist()]
-    if stream.numbers:
-        out = np.zeros(len(X))
-        for t, (x, target) in enumerate(zip(X, stream.y.tolist(), strict=True)):
-            out[t] = model.predict_one(x)
-            model.learn_one(x, target)
-        return out
-    out = np.zeros((len(X), len(stream.classes)))
-    for t, (x, label) in enumerate(zip(X, stream.y.tolist(), strict=True)):
-        for known, probability in model.predict_proba_one(x).items():
-            out[t, int(known)] = probability  # False and True would be a mask
-        model.learn_one(x, label)
+    return _one_by_one(RiverProgram(make(len(stream.classes) > 2)), stream)
+
+
+def _one_by_one(program: ProgramOfOthers, stream: Stream) -> Any:
+    """Numbers, or votes, of a program that is asked about each row and then taught it."""
+    classes = 0 if stream.numbers else len(stream.classes)
+    out = np.zeros(len(stream.y) if stream.numbers else (len(stream.y), classes))
+    rows = program.rows(stream.X, stream.y)
+    for t, (row, target) in enumerate(zip(rows, stream.y.tolist(), strict=True)):
+        answer = program.predict(row, classes)
+        out[t] = answer if stream.numbers else answer[1][:classes]
+        program.learn(row, target)
     return out
 
 
@@ -199,22 +201,9 @@ CAPYMOA_NUMBERS = {
 
 
 def _capymoa(module: str, name: str, stream: Stream) -> Any:
-    from capymoa.stream import NumpyStream
-
-    rows = NumpyStream(
-        stream.X, stream.y, target_type="numeric" if stream.numbers else "categorical"
-    )
-    model = getattr(importlib.import_module(module), name)(schema=rows.get_schema())
-    out = np.zeros(len(stream.y) if stream.numbers else (len(stream.y), len(stream.classes)))
-    for t, instance in enumerate(rows):
-        if stream.numbers:
-            out[t] = model.predict(instance)
-        else:
-            votes = model.predict_proba(instance)
-            if votes is not None:
-                out[t, : len(votes)] = votes
-        model.train(instance)
-    return out
+    kind = getattr(importlib.import_module(module), name)
+    schema = numeric_schema(stream.X.shape[1], 0 if stream.numbers else len(stream.classes))
+    return _one_by_one(CapyMOAProgram(kind(schema=schema)), stream)
 
 
 def _capymoa_programs() -> list[Program]:

@@ -103,7 +103,7 @@ def test_quality_of_probabilities():
 def test_units_of_targets_know_nothing_of_the_future():
     y = np.random.default_rng(0).normal(5.0, 2.0, size=200)
     changed = np.where(np.arange(200) >= 100, 0.0, y)
-    whole, other = auto_programs._target_units(y), auto_programs._target_units(changed)
+    whole, other = auto_programs.target_units(y), auto_programs.target_units(changed)
     assert all(np.array_equal(a[:101], b[:101]) for a, b in zip(whole, other, strict=True))
     assert whole[0][100] == pytest.approx(y[:100].mean())
     assert whole[1][100] == pytest.approx(y[:100].std())

@@ -5,7 +5,8 @@ A class that inherits from :class:`Parameters` declares each parameter as a fiel
     alpha: Annotated[float, Number(least=0.0), "Regularisation.", "Less for more data."] = 1e-6
 
 Constructor, validation, docstring and the options of the command line follow from it. The first
-text is what the command line says, too; those after it stand in the docstring only.
+text is what the command line says, too; those after it stand in the docstring only. Beside what it
+accepts may stand what is worth trying (:mod:`kernelstream.search`).
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from typing import (
 import numpy as np
 
 from kernelstream import docstrings, renamed
+from kernelstream.search import Candidates
 
 # ---- what a parameter accepts -----------------------------------------------------------
 
@@ -201,7 +203,7 @@ def _constraints(annotation: Any) -> Iterable[Constraint]:
     'auto'
     None
     """
-    described = [part for part in annotation.__metadata__ if not isinstance(part, str)]
+    described = [part for part in annotation.__metadata__ if not isinstance(part, str | Candidates)]
     given = annotation.__origin__
     for part in get_args(given) if get_origin(given) in (Union, types.UnionType) else (given,):
         if part is types.NoneType:
@@ -236,6 +238,7 @@ class Parameter:
     details: str  # for the docstring alone
     default: Any = MISSING
     positional: bool = False
+    candidates: Candidates | None = None  # what a search tries
 
     @property
     def accepted(self) -> str:
@@ -384,6 +387,7 @@ def _parameter(cls: type[Parameters], each: Field[Any]) -> Parameter:
             "'what it is for']"
         )
     texts = [" ".join(part.split()) for part in annotation.__metadata__ if isinstance(part, str)]
+    tried = [part for part in annotation.__metadata__ if isinstance(part, Candidates)]
     return Parameter(
         name=each.name,
         type=annotation.__origin__,
@@ -392,6 +396,7 @@ def _parameter(cls: type[Parameters], each: Field[Any]) -> Parameter:
         details=" ".join(texts[1:]),
         default=each.default,
         positional=not each.kw_only,
+        candidates=tried[-1] if tried else None,
     )
 
 

@@ -11,55 +11,56 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from kernelstream import storage
+from kernelstream import registry, storage
 from kernelstream._version import __version__
-from kernelstream.limits import LARGEST_ENTRY
-from kernelstream.models._classifier import StreamClassifier, _outputs_for
+from kernelstream.models._classifier import StreamClassifier, outputs_for
 from kernelstream.models._files import Saved, embed, rebuild
 from kernelstream.models._regressor import StreamRegressor
 from kernelstream.models._stream import as_before_on_error
 from kernelstream.models.in_units import InUnits
+from kernelstream.parameters import parameters_of
 from kernelstream.parts import part_of, prefixed
 from kernelstream.preparation import Preparation
-from kernelstream.raw_columns import column_of, kind_of
 from kernelstream.rows import as_rows
-from kernelstream.streams.batch import Batch, Column, Text
+from kernelstream.streams.batch import Batch
+from kernelstream.streams.errors import StreamError
+from kernelstream.streams.python_rows import as_batch, is_unnamed
+from kernelstream.targets import Targets, guess_task, read_targets
 
 __all__ = ["StreamModel", "guess_task"]
 
 #: What each task is learned with.
 TASKS = {"classification": StreamClassifier, "regression": StreamRegressor}
 
-#: Whole numbers as targets are classes if there are at most so many.
-MOST_WHOLE_CLASSES = 20
+
+def _fitting(model: Any, task: str, preparation: Preparation) -> Any:
+    """A new estimator, its parameters as rows prepared like this need them."""
+    known = registry.models()
+    if not isinstance(model, str):
+        model = clone(model)
+        if getattr(model, "gamma", None) == "auto":
+            model.set_params(gamma=preparation.suggested_gamma)
+        return model
+    if model not in known:
+        raise ValueError(f"model must be an estimator or one of {', '.join(known)}: {model!r:.80}")
+    kind = known[model].regressor if task == "regression" else known[model].classifier
+    if kind is None:
+        raise ValueError(f"{model} does not learn {task}: take another model")
+    suiting = {
+        "random_state": 0,
+        "gamma": preparation.suggested_gamma,
+        "standardize": not preparation.in_moving_units,
+    }
+    return kind(**{name: value for name, value in suiting.items() if name in parameters_of(kind)})
 
 
-def guess_task(column: Column) -> str:
-    """The task that a target column asks for, by its first rows.
-
-    Texts and at most 20 distinct whole numbers are classes, other numbers are to be predicted.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> guess_task(np.array([0.0, 1.0, np.nan]))
-    'classification'
-    >>> guess_task(np.array([0.5, 1.0]))
-    'regression'
-    """
-    if isinstance(column, Text):
-        return "classification"
-    if kind_of(column) == "date":
-        raise ValueError("the target holds dates: neither classes nor numbers")
-    values = np.asarray(column, dtype=np.float64)
-    values = np.unique(values[~np.isnan(values)])
-    if not len(values):
-        raise ValueError("the target has no value in the first rows: say which task it is")
-    whole = np.isfinite(values).all() and bool((values == np.rint(values)).all())
-    return "classification" if whole and len(values) <= MOST_WHOLE_CLASSES else "regression"
+def _nothing(targets: NDArray[Any]) -> Any:
+    """In place of a target that is missing, or of a class when none is known."""
+    return {"U": "", "b": None}.get(targets.dtype.kind, np.nan)
 
 
 def _raw_column(feature: str, inputs: Mapping[str, str]) -> str:
@@ -88,8 +89,14 @@ class StreamModel(Saved):
     wrong with a batch, the model stays as it was; only a :class:`~kernelstream.DivergenceError`
     or :class:`~kernelstream.IllConditionedError` may come after some of its rows were learned.
 
-    **Classes** are texts or whole numbers; new ones may appear at any time. Before the first
-    label no class is known, and no prediction can be made: NaN, or "" where labels are texts.
+    **Rows** are a data frame (of pandas, Polars or whatever narwhals knows), a dict, a list of
+    dicts, a dict of columns, or a batch of :func:`~kernelstream.streams.open_stream`. Columns are
+    found by name, in any order; those that the model does not look at are passed over. Models of
+    features without names take arrays ``X``, and ``(X, y)`` to learn from.
+
+    **Classes** are texts, whole numbers, or true and false, and come back as they are; new ones
+    may appear at any time. Before the first label no class is known, and no prediction can be made:
+    NaN, or "" where labels are texts, None where they are true and false.
 
     **Numbers** are learned in units of their standard deviation over the first
     ``preparation.warm_up`` rows with a target (:class:`~kernelstream.models.in_units.InUnits`).
@@ -113,22 +120,17 @@ class StreamModel(Saved):
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelstream import POLKClassifier
-    >>> from kernelstream.pipeline import StreamModel
-    >>> from kernelstream.preparation import Preparation
-    >>> from kernelstream.streams.batch import Batch, Text
-    >>> random = np.random.default_rng(0)
-    >>> def rows(n):
-    ...     height = random.normal(170.0, 10.0, n)
-    ...     size = Text((height > 170.0).astype(np.int32), ["small", "tall"])
-    ...     return Batch({"height": height, "size": size}, lines=np.arange(n))
-    >>> preparation = Preparation({"height": "number", "size": "text"}, ignore=["size"])
-    >>> model = StreamModel(POLKClassifier(), preparation, "size", "classification")
-    >>> predicted, true = model.predict_then_learn(rows(2000))
+    >>> from kernelstream import POLKClassifier, StreamModel
+    >>> height = np.random.default_rng(0).normal(170.0, 10.0, 2000)
+    >>> rows = {"height": height, "size": np.where(height > 170.0, "tall", "small")}
+    >>> model = StreamModel.for_rows(rows, "size", POLKClassifier())
+    >>> predicted, true = model.predict_then_learn(rows)
     >>> bool(np.mean(predicted == true) > 0.95)
     True
-    >>> model.predict(Batch({"height": np.array([150.0, 190.0])}, lines=np.arange(2)))
+    >>> model.predict([{"height": 150.0}, {"height": 190.0}])
     array(['small', 'tall'], dtype='<U5')
+    >>> model.predict_one({"height": 190.0})
+    'tall'
     """
 
     def __init__(self, model: Any, preparation: Preparation, target: str, task: str) -> None:
@@ -157,6 +159,48 @@ class StreamModel(Saved):
         self.unlabelled_ = 0
         self._kind = preparation.schema.get(target)  # of the target, once known
 
+    @classmethod
+    def for_rows(
+        cls,
+        rows: Any,
+        target: str,
+        model: Any = registry.DEFAULT,
+        *,
+        task: str | None = None,
+        **preparing: Any,
+    ) -> Self:
+        """A new model for rows like these, which has learned nothing yet, not even from them.
+
+        Parameters
+        ----------
+        rows : data frame, dict, list of dicts or dict of columns
+            The first rows: they decide what each column holds, and the layout of the features.
+            The more there are, the better: a column that is first met later is not looked at.
+        target : str
+            The column to predict.
+        model : str or estimator, default="auto"
+            A method by name, then with ``random_state=0``, or a new estimator of this package,
+            which is copied. Where its gamma is "auto" it gets one that suits the columns.
+        task : {"classification", "regression"}, optional
+            By default what the target suggests, or the estimator.
+        **preparing
+            ``units, warm_up, buckets, standardise`` as for :class:`~kernelstream.Preparation`.
+        """
+        unnamed = is_unnamed(rows)
+        batch, schema = as_batch(rows, unnamed=unnamed)
+        if target not in batch.columns:
+            raise StreamError(
+                f"the rows have no column {target!r}; they have {list(schema)!r:.300}"
+            )
+        width = batch.matrix.shape[1] if unnamed else None
+        preparation = Preparation(schema, ignore=[target], matrix_width=width, **preparing)
+        preparation.start(batch)
+        if task is None and isinstance(model, str):
+            task = guess_task(batch.columns[target])
+        elif task is None:
+            task = "classification" if is_classifier(model) else "regression"
+        return cls(_fitting(model, task, preparation), preparation, target, task)
+
     def _in_units(self, model: Any) -> Any:
         """A regressor that needs its target in units learns in them."""
         if self.task == "classification" or model._measures_targets:
@@ -165,17 +209,18 @@ class StreamModel(Saved):
 
     # ---- learning ---------------------------------------------------------------------
 
-    def admit(self, batch: Batch) -> tuple[Any, NDArray[Any]]:
+    def admit(self, rows: Any) -> tuple[Any, NDArray[Any]]:
         """Features and targets of those of the next rows that have a target, not learned yet.
 
         The preparation learns from all rows. The samples are meant for :attr:`estimator`: by way
         of a :class:`~kernelstream.evaluation.Prequential` run, for example.
         """
-        X, targets, known = self._admit(batch)
+        X, targets, known = self._admit(self._batch(rows, labelled=True))
         return (X, targets) if known.all() else (X[known], targets[known])
 
-    def learn(self, batch: Batch) -> Self:
+    def learn(self, rows: Any) -> Self:
         """Learn from the next rows of the stream."""
+        batch = self._batch(rows, labelled=True)
         if len(batch):
             with self._all_or_nothing():
                 X, targets = self.admit(batch)
@@ -183,7 +228,11 @@ class StreamModel(Saved):
                     self.estimator.partial_fit(X, targets)
         return self
 
-    def predict_then_learn(self, batch: Batch) -> tuple[NDArray[Any], NDArray[Any]]:
+    def learn_one(self, row: Mapping[str, Any]) -> Self:
+        """Learn from one row."""
+        return self.learn(row)
+
+    def predict_then_learn(self, rows: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """Predict each row, then learn from it.
 
         Returns
@@ -194,6 +243,7 @@ class StreamModel(Saved):
         true : (n,) array
             The targets; NaN, or "" among texts, where there is none.
         """
+        batch = self._batch(rows, labelled=True)
         if not len(batch):
             targets, _, _ = self._targets(batch)
             return targets, targets
@@ -201,7 +251,7 @@ class StreamModel(Saved):
             X, targets, known = self._admit(batch)
             self._check_ahead(X, targets[known])
             predicted = self._teach(X, targets, known)
-        return predicted, targets if known.all() else np.where(known, targets, self._nothing)
+        return predicted, targets if known.all() else np.where(known, targets, _nothing(targets))
 
     def flush(self) -> Self:
         """Learn now from rows kept waiting: the stream is over."""
@@ -227,7 +277,7 @@ class StreamModel(Saved):
         predicted = []
         for first, end in itertools.pairwise([0, *edges[edges > 0].tolist(), len(known)]):
             if self.task == "classification" and not hasattr(self.model, "_state"):
-                predicted.append(np.full(end - first, self._nothing))
+                predicted.append(np.full(end - first, _nothing(targets)))
                 if known[first]:
                     self.model.partial_fit(X[first:end], targets[first:end])
             elif known[first]:
@@ -249,7 +299,7 @@ class StreamModel(Saved):
             return
         model._check_range(as_rows(X))
         if self.task == "classification" and getattr(model, "max_bytes", None) is not None:
-            model._check_room(_outputs_for(len(np.union1d(model.classes_, targets))))
+            model._check_room(outputs_for(len(np.union1d(model.classes_, targets))))
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -266,79 +316,47 @@ class StreamModel(Saved):
 
     # ---- the target -------------------------------------------------------------------
 
-    def _targets(self, batch: Batch) -> tuple[NDArray[Any], NDArray[np.bool_], str]:
-        """Targets as the estimator takes them, which rows have one, and their kind."""
-        column = column_of(batch, self.target)
-        kind = kind_of(column)
-        if kind == "date" or (self.task == "regression" and kind == "text"):
-            raise ValueError(f"the target {self.target!r} holds {kind}s, not fit for {self.task}")
-        if self._kind not in (None, kind):
-            raise ValueError(
-                f"the target {self.target!r} holds {kind}s here, but {self._kind}s when learning "
-                "began; open the stream with the schema it had then"
-            )
-        if isinstance(column, Text):
-            places, codes = np.unique(column.codes, return_inverse=True)
-            if len(places) and not -1 <= places[0] <= places[-1] < len(column.values):
-                raise ValueError(f"the target {self.target!r} has codes without a text")
-            # A missing text is written "", like one that is there and empty.
-            texts = ["" if place < 0 else column.values[place] for place in places.tolist()]
-            for place in np.flatnonzero(["\0" in text for text in texts])[:1]:
-                # NumPy drops it from the end of a text: two classes could become one.
-                line = batch.lines[np.flatnonzero(codes == place)[0]]
-                raise ValueError(f"line {line}, target {self.target!r} holds a NUL character")
-            return np.array(texts, dtype=np.str_)[codes], column.codes >= 0, kind
-        values = np.array(column, dtype=np.float64)
-        known = ~np.isnan(values)
-        usable = np.abs(values) <= LARGEST_ENTRY
-        hint = f"numbers up to {LARGEST_ENTRY:.0e} are taken; leave the row out, or the entry empty"
-        if self.task == "classification":
-            usable = (np.abs(values) < 2.0**53) & (values == np.rint(values))
-            hint = "classes are whole numbers or texts; for other numbers use regression"
-        bad = np.flatnonzero(known & ~usable)
-        if len(bad):
-            raise ValueError(
-                f"line {batch.lines[bad[0]]}, target {self.target!r} is "
-                f"{values[bad[0]]:.6g}: {hint}"
-            )
-        if self.task == "classification":
-            return np.where(known, values, 0.0).astype(np.int64), known, kind
-        return values, known, kind
+    def _targets(self, batch: Batch) -> Targets:
+        return read_targets(batch, self.target, self.task, self._kind, self._truth)
 
     @property
-    def _nothing(self) -> Any:
-        """In place of a target that is missing, or of a class when none is known."""
-        return "" if self._kind == "text" else np.nan
+    def _truth(self) -> bool:
+        """Whether the labels are true and false."""
+        return getattr(getattr(self.model, "classes_", None), "dtype", None) == np.bool_
 
-    def targets_of(self, batch: Batch) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    def targets_of(self, rows: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """The targets of some rows, and which of them have one."""
-        targets, known, _ = self._targets(batch)
+        targets, known, _ = self._targets(self._batch(rows, labelled=True))
         return targets, known
 
     # ---- predicting -------------------------------------------------------------------
 
-    def predict(self, batch: Batch) -> NDArray[Any]:
+    def predict(self, rows: Any) -> NDArray[Any]:
         """Labels as they are in the stream, or numbers in the target's own units."""
-        X = self._features(batch)
-        if not len(batch):
+        X = self._features(rows)
+        if not X.shape[0]:
             return self.model.classes_[:0] if self.task == "classification" else np.empty(0)
         return self.estimator.predict(X)  # type: ignore[no-any-return]
 
+    def predict_one(self, row: Mapping[str, Any]) -> Any:
+        """The prediction for one row: a label, or a number."""
+        return self.predict(row)[0].item()
+
     @available_if(lambda self: hasattr(self.model, "decision_function"))
-    def decision_function(self, batch: Batch) -> NDArray[np.float64]:
+    def decision_function(self, rows: Any) -> NDArray[np.float64]:
         """The estimator's ``decision_function``."""
-        return self.model.decision_function(self._features(batch))  # type: ignore[no-any-return]
+        return self.model.decision_function(self._features(rows))  # type: ignore[no-any-return]
 
     @available_if(lambda self: hasattr(self.model, "predict_proba"))
-    def predict_proba(self, batch: Batch) -> NDArray[np.float64]:
+    def predict_proba(self, rows: Any) -> NDArray[np.float64]:
         """The probability of each of ``classes_``, where the estimator has it."""
-        return self.model.predict_proba(self._features(batch))  # type: ignore[no-any-return]
+        return self.model.predict_proba(self._features(rows))  # type: ignore[no-any-return]
 
     @available_if(lambda self: hasattr(self.model, "predict_interval"))
-    def predict_interval(self, batch: Batch, coverage: float = 0.9) -> NDArray[np.float64]:
+    def predict_interval(self, rows: Any, coverage: float = 0.9) -> NDArray[np.float64]:
         """(n, 2): the estimator's ``predict_interval``, where it has one."""
-        X = self._features(batch)
-        if not len(batch):
+        X = self._features(rows)
+        if not X.shape[0]:
             return np.empty((0, 2))
         return self.model.predict_interval(X, coverage)  # type: ignore[no-any-return]
 
@@ -374,9 +392,23 @@ class StreamModel(Saved):
             self.estimator, msg="This StreamModel has not learned from any row with a target yet."
         )
 
-    def _features(self, batch: Batch) -> Any:
+    def _features(self, rows: Any) -> Any:
         self._check_taught()
-        return self.preparation.transform(batch)
+        return self.preparation.transform(self._batch(rows))
+
+    def _batch(self, rows: Any, labelled: bool = False) -> Batch:
+        """Rows in whatever form, with the columns that are looked at."""
+        if isinstance(rows, Batch):
+            return rows
+        preparation = self.preparation
+        schema: dict[str, str | None] = {
+            name: kind
+            for name, kind in preparation.schema.items()
+            if name not in preparation.ignore
+        }
+        if labelled:
+            schema[self.target] = self._kind or preparation.schema.get(self.target)
+        return as_batch(rows, schema, unnamed=preparation.matrix_width is not None)[0]
 
     def prepares_like(self, other: StreamModel) -> bool:
         """Whether both give every row the same features and measure the target alike."""

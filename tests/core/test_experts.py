@@ -9,7 +9,7 @@ from kernelstream.core.experts import steps
 from kernelstream.core.jit import INTERPRETED, compiled
 from kernelstream.core.splitmix import uniform
 from kernelstream.core.units import ColumnUnits, moving_units
-from kernelstream.models._auto._group import Group
+from kernelstream.models._auto._group import Group, unpacked
 from tests.core.tools import size
 from tests.naive import experts as naive
 
@@ -75,15 +75,14 @@ def test_a_renewed_group_keeps_its_values(full):
     group.run(X, y, weights, np.empty((N, 4, 3)), 0)
 
     def values():
-        n = group.order
-        return group.state.weights[:, :n] @ (group.gram() @ group.state.factor[:n, :n]).T
+        return group.coefficients() @ group.gram()
 
     group.state.slopes[:], before = 0.0, values()  # nothing to learn scales from
     group.state.metric[:] = 0.0
-    certain = np.trace(group.state.covariance[: group.order, : group.order])
+    certain = np.trace(unpacked(group.state.covariance, group.order))
     group.renew()
     assert np.allclose(values(), before, atol=1e-9)
-    assert np.trace(group.state.covariance[: group.order, : group.order]) > certain
+    assert np.trace(unpacked(group.state.covariance, group.order)) > certain
     group.state.slopes[:] = [9.0, 1.0, 0.0]
     group.state.metric[:] = np.diag([9.0, 1.0, 0.0]) if full else group.state.metric
     group.renew()
@@ -185,3 +184,16 @@ def test_one_value_far_out_does_not_set_the_unit():
     moving_units(ColumnUnits(*np.zeros((len(ColumnUnits._fields), 1))), X, True, found)
     ratio = expected[210:].std() / found[210:].std()
     assert 1.0 < ratio < 1.5  # without a bound it would be 1e7
+
+
+def test_a_covariance_that_rounding_made_indefinite_is_mended():
+    random = np.random.default_rng(0)
+    group = Group(2, 1, 12, 1.0, True, 0)
+    rows, out = random.normal(size=(40, 2)), np.empty((40, 4, 1))
+    group.run(rows, np.sin(rows[:, 0]), np.ones(40), out, 0)
+    n = group.order
+    group.state.covariance[0] = -1e-9
+    group.renew()
+    lower = unpacked(group.state.covariance, n)
+    assert np.linalg.eigvalsh(lower).min() > 0.0
+    assert group.residual() < 1e-9

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernelstream.core.experts.tracker import tracker_pass
-from kernelstream.models._auto._group import Group
+from kernelstream.models._auto._group import Group, unpacked
 from kernelstream.models._auto._intervals import Intervals
 from tests.naive import intervals as naive_intervals
 from tests.naive import krlst as naive
@@ -50,11 +50,11 @@ def test_the_twin_agrees(kind, outputs, forget, noise, most):
     np.testing.assert_allclose(deviations, expected_deviations, atol=1e-6)
     n, state = group.order, group.state
     np.testing.assert_array_equal(state.points[:, :n].T, points)
-    values = group.gram() @ state.factor[:n, :n]
+    values = group.gram() @ unpacked(state.inverse, n).T
     # The state has forgotten already what the twin forgets before its next row.
     np.testing.assert_allclose(values @ state.weights[:, :n].T, np.sqrt(forget) * mu, atol=1e-6)
     later = forget * Sigma + (1.0 - forget) * group.gram()
-    lower = state.covariance[:n, :n]
+    lower = unpacked(state.covariance, n)
     covariance = lower + np.tril(lower, -1).T
     np.testing.assert_allclose(values @ covariance @ values.T, later, atol=1e-6)
     assert n <= most

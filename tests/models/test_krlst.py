@@ -1,5 +1,7 @@
 """KRLS-T: forgetting, caps, classes, chunks and files."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -135,3 +137,13 @@ def test_nonsense_in_files_is_refused(name, tmp_path):
     storage.write(tmp_path / "bad.ks", "KRLSTRegressor", header, arrays)
     with pytest.raises(ModelFileError):
         load(tmp_path / "bad.ks")
+
+
+@pytest.mark.parametrize("name", ["auto", "krlst"])
+def test_files_with_a_full_factor_still_predict_the_same(name):
+    """Until the factor became a triangle, files had other coordinates."""
+    folder = Path(__file__).parent / "files"
+    expected = np.load(folder / "expected.npz")
+    model = load(folder / f"{name}.ks")
+    predict = model.predict if name == "auto" else model.predict_proba
+    np.testing.assert_allclose(predict(expected["X"]), expected[name], rtol=1e-9, atol=1e-9)

@@ -117,10 +117,7 @@ class Group:
             alpha = inverse @ self.mu[:, best]
             cost = (alpha**2).sum(axis=1) / np.diag(inverse)
             j = int(np.argmin(cost[:-1]))
-            # The last point takes the place of the one that leaves.
-            order = np.arange(len(self.points) - 1)
-            if j < len(order):
-                order[j] = len(order)
+            order = np.delete(np.arange(len(self.points)), j)
             self.points, self.mu = self.points[order], self.mu[order]
             self.Sigma = self.Sigma[np.ix_(order, order)]
         return said, v

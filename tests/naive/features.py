@@ -4,8 +4,8 @@ The subspace is L = Phi_S A: S the stored samples, A with one row for each and o
 each feature. Errata of the paper, and what is done here:
 
 * A[1] = 1 (Algorithms 2 and 3), or a random row for S = {1} (Algorithm 4), gives a subspace of
-  rank one for ever: q lies in the row space of A, and A <- A (I - mu (q q' + ..)), mu q' never
-  leaves it. Here the first r samples are S, and A is a given r x r matrix of full rank.
+  rank one, up to rounding: q lies in the row space of A, and A <- A (I - mu (q q' + ..)), mu q'
+  does not leave it. Here the first r samples are S, and A is a given r x r matrix of full rank.
 * (6b) prints l = |phi - L q|^2 / 2 and then its expansion without the half. The fit error
   here is the whole square, as in Algorithm 4; the gradients (14) and (19b) belong to the half.
 * The bracket of (5) closes too early; the objective here is (3).

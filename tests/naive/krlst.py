@@ -76,8 +76,6 @@ def krlst(X, targets, weights, outputs, numbers, gamma, amplitude, forget, noise
         if len(points) > most:
             Q = np.linalg.inv(kernel(points, points, gamma, amplitude))
             j = np.argmin(np.square(Q @ mu).sum(axis=1) / np.diag(Q))
-            order = np.arange(len(points))
-            order[j] = order[-1]  # the last one takes its place
-            order = order[:-1]
+            order = np.delete(np.arange(len(points)), j)
             points, mu, Sigma = points[order], mu[order], Sigma[np.ix_(order, order)]
     return np.array(predictions), np.array(deviations), points, mu, Sigma

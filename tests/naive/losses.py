@@ -1,8 +1,8 @@
 """Losses by their definition, and their derivatives in f.
 
 ``f`` is the vector of outputs. With one output a classification target is -1 or +1, with
-several it is the index of the class. At a kink the derivative is zero, but a margin of zero is a
-mistake of the perceptron.
+several it is the index of the class. At a kink the derivative is zero, but a margin as large as the
+perceptron's number is a mistake.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ def _phi(name, number, m):
             return 1.0 - m - number / 2.0
         return (1.0 - m) ** 2 / (2.0 * number)
     if name == "perceptron":
-        return max(0.0, -m)
+        return max(0.0, number - m)
     return np.logaddexp(0.0, -m)
 
 
@@ -37,7 +37,7 @@ def _phi_slope(name, number, m):
     if name == "smooth_hinge":
         return -min(1.0, max(0.0, 1.0 - m) / number)
     if name == "perceptron":
-        return -1.0 * (m <= 0.0)
+        return -1.0 * (m <= number)
     return -np.exp(-np.logaddexp(0.0, m))  # -1 / (1 + e^m)
 
 

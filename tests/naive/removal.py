@@ -28,7 +28,21 @@ def rbp(kernel, X, targets, weights, outputs, most, draw):
     return points, w, np.array(said)
 
 
-def forgetron(kernel, X, targets, weights, outputs, most):
+def largest_phi(square, s, s_mu, left):
+    """The largest in (0, 1] with phi^2 square + 2 phi s - 2 phi^2 s mu <= left, by bisection: the
+    set of good ones begins at 0 and has no gap."""
+
+    def fits(phi):
+        return phi**2 * square + 2.0 * phi * s - 2.0 * phi**2 * s_mu <= left
+
+    low, high = (1.0, 1.0) if fits(1.0) else (0.0, 1.0)
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def forgetron(kernel, X, targets, weights, outputs, most, phi_of=largest_phi):
     """Self-tuned Forgetron. Points from the oldest to the newest, weights, predictions."""
     points, w, said, mistakes, spent = [], np.empty((0, outputs)), [], 0, 0.0
     for x, target, weight in zip(X, targets, weights, strict=True):
@@ -44,17 +58,7 @@ def forgetron(kernel, X, targets, weights, outputs, most):
             s = np.abs(w[0]).max()
             value = w.T @ np.array([kernel(oldest, d) for d in points])
             s_mu, square = w[0] @ value, w[0] @ w[0] * kernel(oldest, oldest)
-
-            def psi(phi, s=s, s_mu=s_mu, square=square):
-                return phi**2 * square + 2.0 * phi * s - 2.0 * phi**2 * s_mu
-
-            low, high = 0.0, 1.0  # bisection: the set of good phi begins at 0 and has no gap
-            if psi(1.0) + spent <= 15.0 / 32.0 * mistakes:
-                low = 1.0
-            for _ in range(200):
-                middle = 0.5 * (low + high)
-                fits = psi(middle) + spent <= 15.0 / 32.0 * mistakes
-                low, high = (middle, high) if fits else (low, middle)
-            spent += psi(low)
-            points, w = points[1:], low * w[1:]
+            phi = phi_of(square, s, s_mu, 15.0 / 32.0 * mistakes - spent)
+            spent += phi**2 * square + 2.0 * phi * s - 2.0 * phi**2 * s_mu
+            points, w = points[1:], phi * w[1:]
     return np.array(points).reshape(-1, X.shape[1]), w, np.array(said)

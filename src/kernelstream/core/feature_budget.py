@@ -136,7 +136,7 @@ def shrink(state, settings, before, cross, spared, trial, a, b):
     """Algorithm 5: discard one sample; M and L_new' L_old lose its row.
 
     A sample that alone holds a direction of the subspace is spared, except from first in, first
-    out: the paper's rules look at the length of a row, and the direction would be lost for ever.
+    out: the paper's rules look at the length of a row, and the direction would be lost.
     ``before`` is A~ as it was before the update, or has no rows.
     """
     status = state.status[0]

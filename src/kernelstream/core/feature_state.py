@@ -182,7 +182,8 @@ FEATURE_SETTINGS = np.dtype(
             ("most", "i8"),  # budget B
             ("solver", "i8"),
             ("step", "i8"),
-            ("pace", "f8"),  # the constant of the steps that fall with n
+            ("pace", "f8"),  # the constant of the steps
+            ("bounded", "i8"),  # steps as printed, or how they are kept from overshooting
             ("removal", "i8"),
             ("forgetting", "f8"),  # beta
             ("censoring", "i8"),

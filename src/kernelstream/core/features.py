@@ -35,6 +35,13 @@ from kernelstream.core.feature_budget import (
     store,
 )
 from kernelstream.core.feature_state import HISTORY, FeatureState
+from kernelstream.core.feature_steps import (
+    NONPARAMETRIC,
+    PARAMETRIC,
+    TRACKING,
+    explodes,
+    feature_step,
+)
 from kernelstream.core.jit import allocating, compiled, inner
 from kernelstream.core.kernel import STACK, Program, Rows, kernel_row, self_value
 from kernelstream.core.lanes import dot, fma
@@ -48,9 +55,6 @@ from kernelstream.core.passes import (
     UNUSABLE,
 )
 from kernelstream.core.schedule import step_size
-
-PARAMETRIC, NONPARAMETRIC = range(2)
-INVERSE, INVERSE_SQUARE, TRACKING, TRACKING_SQUARE = range(4)
 
 #: A sample closer to the span than this part of k(x, x) opens no new direction.
 NOVELTY = 1e-8
@@ -85,29 +89,6 @@ def _project(state, settings, values, k_xx, c, y, q):
     square = dot(q, 0, q, 0, 0, rank)
     # M q = c - ridge q turns l = k(x, x) - 2 k'A q + q'M q into the following.
     return max(k_xx - captured - status.ridge * square, 0.0), square
-
-
-@inner
-def _step(state, settings, square, norm, n):
-    """mu / s^2, and mu lambda / n.
-
-    At most 1 / (norm (|q|^2 + lambda / n)), ``norm`` that of the matrix step size D_n of (20):
-    the steps of Propositions 2 and 3, beyond which an update overshoots its sample.
-    """
-    exponent = state.status[0].exponent
-    fade = settings.regularisation / n * power_of_two(2 * exponent)
-    if settings.step == TRACKING:
-        mu = power_of_two(-exponent) / math.sqrt(square)
-    elif settings.step == TRACKING_SQUARE:
-        mu = 1.0 / square
-    else:
-        mu = settings.pace / n * power_of_two(-2 * exponent)
-        if settings.step == INVERSE_SQUARE:
-            mu /= n
-    if settings.solver == NONPARAMETRIC and settings.step != INVERSE_SQUARE:
-        mu /= norm
-    mu = min(mu, 1.0 / (norm * (square + fade)))
-    return mu, mu * fade
 
 
 @inner
@@ -153,7 +134,7 @@ def _move(state, settings, values, k_xx, c, q, d, square, product, cross):
     status = state.status[0]
     n, rank = status.order, status.rank
     if settings.solver == PARAMETRIC:
-        mu, fade = _step(state, settings, square, 1.0, status.seen + 1)
+        mu, fade = feature_step(state, settings, square, 1.0, status.seen + 1)
         kept = 1.0 - fade
         for i in range(n - 1):  # (16)
             along = -mu * dot(state.factor, i, q, 0, 0, rank)
@@ -174,7 +155,7 @@ def _move(state, settings, values, k_xx, c, q, d, square, product, cross):
         return
     # The Frobenius norm of K is at least its spectral norm and at most the paper's trace.
     norm = max(math.sqrt(status.gram_square), k_xx, SMALLEST_SELF_KERNEL)
-    mu, fade = _step(state, settings, square, norm, status.seen + 1)
+    mu, fade = feature_step(state, settings, square, norm, status.seen + 1)
     multiply(state.gram, False, state.factor, False, product, n, rank, n - 1, 1.0, 0.0)
     for i in range(n):  # (19)
         along = (k_xx if i == n - 1 else values[0, i]) - dot(product, i, q, 0, 0, rank)
@@ -338,6 +319,9 @@ def feature_pass(
         k_xx = self_value(program, norms[0, 0])
         error, square = _project(state, settings, values, k_xx, c, y, q)
         rank = record.rank
+        known = rank == r and square * trace_of(state) >= NOTHING * k_xx > 0.0
+        if known and explodes(state, settings, values, k_xx, square):
+            return DIVERGED, i
 
         if outputs > 0:  # Section VI: predict, then one step of Pegasos or LMS
             for j in range(rank):
@@ -379,7 +363,6 @@ def feature_pass(
         for j in range(rank):
             d[j] = record.ridge * q[j]
         if not opens:
-            known = rank == r and square * trace_of(state) >= NOTHING * k_xx > 0.0
             if step >= TRACKING and not known and rank == r and k_xx > SMALLEST_SELF_KERNEL:
                 square = _take_over(state, k_xx, q, d)
                 known = square > 0.0

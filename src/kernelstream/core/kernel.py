@@ -17,7 +17,8 @@ from kernelstream.core.jit import compiled, inline, inner, lean
 from kernelstream.core.lanes import fma, lengths
 from kernelstream.core.tiles import products
 
-GAUSSIAN, LAPLACIAN, MATERN32, MATERN52, POLYNOMIAL, LINEAR, ADD, MULTIPLY, SCALE = range(9)
+GAUSSIAN, LAPLACIAN, MATERN12, MATERN32, MATERN52, POLYNOMIAL, LINEAR = range(7)
+ADD, MULTIPLY, SCALE = range(7, 10)
 
 
 class Program(NamedTuple):
@@ -103,12 +104,13 @@ def evaluate(program, work, n, stack, first):
                 exponentials(work, L1, number, n, stack, top)
             else:
                 # Matern with length scale 1 / sqrt(2 gamma), the Gaussian's with this gamma.
-                factor = math.sqrt(6.0 if code == MATERN32 else 10.0) * math.sqrt(number)
+                twice = 2.0 if code == MATERN12 else 6.0 if code == MATERN32 else 10.0
+                factor = math.sqrt(twice) * math.sqrt(number)
                 third = 0.0 if code == MATERN32 else 1.0 / 3.0
                 for j in range(n):
                     stack[top, j] = math.sqrt(work[SQUARES, j])
                 exponentials(stack, top, factor, n, stack, top)
-                for j in range(n):
+                for j in range(0 if code == MATERN12 else n):
                     s = factor * math.sqrt(work[SQUARES, j])
                     # Not 0 * infinity at an astronomical distance.
                     stack[top, j] *= 1.0 + s + s * s * third if stack[top, j] > 0.0 else 0.0
@@ -281,6 +283,25 @@ def kernel_row(
         evaluate(program, work, n, work, np.int64(STACK))
         for j in range(n):
             out[r, j] = work[STACK, j]
+
+
+@inner
+def between_points(program, state, j, n, point, work):
+    """Kernel values of the stored point ``j`` with the first ``n``: ``work[STACK, :n]``.
+
+    From the differences, so that they are symmetric to the bit and do not depend on whether the
+    points came dense or sparse. ``point`` is a dense row to work in.
+    """
+    for q in range(state.points.shape[0]):
+        point.dense[0, q] = state.points[q, j]
+    zero = np.int64(0)  # a literal would be compiled for separately
+    if program.needs_dots:
+        products(point, zero, np.int64(1), state.points, n, work)
+    if program.needs_squares:
+        squares_from_differences(point, zero, state.points, n, work)
+    if program.needs_l1:
+        row_l1(point, zero, state.points, state.absolute_norms, n, work)
+    evaluate(program, work, n, work, np.int64(STACK))
 
 
 @compiled

@@ -13,21 +13,29 @@ import numpy as np
 from kernelstream.core.averages import average
 from kernelstream.core.blas import multiply
 from kernelstream.core.dictionary import renormalise
-from kernelstream.core.direct import GRADIENT, PULL, QUASI_GRADIENT, TRANSITION
+from kernelstream.core.direct import (
+    ADAPTIVE_MARGIN,
+    GRADIENT,
+    PULL,
+    QUASI_GRADIENT,
+    TRANSITION,
+)
+from kernelstream.core.direct.adaptive_margin import adapt_width, width_of
 from kernelstream.core.direct.gradient import gradient_step, gradients
 from kernelstream.core.direct.passive_aggressive import passive_aggressive_step
 from kernelstream.core.direct.pull import pulled
 from kernelstream.core.direct.quasi_gradient import quasi_gradients
 from kernelstream.core.direct.transition import STATES, temporal_difference
-from kernelstream.core.grow import SPAN
+from kernelstream.core.grow import NOVELTY, SPAN
 from kernelstream.core.grow.append import append
 from kernelstream.core.grow.block import take_in_samples
 from kernelstream.core.grow.later import put_off
+from kernelstream.core.grow.novelty import store_or_project
 from kernelstream.core.grow.span import take_in
 from kernelstream.core.jit import compiled, inner, merged
 from kernelstream.core.kernel import STACK, Program, Rows, kernel_row, kernel_rows, self_value
 from kernelstream.core.lanes import dot
-from kernelstream.core.loss import target_of
+from kernelstream.core.loss import HINGE, loss_value, target_of
 from kernelstream.core.passes import (
     DIVERGED,
     FULL,
@@ -41,11 +49,14 @@ from kernelstream.core.passes import (
     roomy,
 )
 from kernelstream.core.past import carry, past_values
-from kernelstream.core.reduce import FORGET, KOMP, RANDOM, WINDOW
-from kernelstream.core.reduce.forget import shrink_and_forget
+from kernelstream.core.reduce import GROWING, HALVE, KOMP, PROJECT_CHEAPEST, SPANNED, TO_NEIGHBOURS
+from kernelstream.core.reduce.at_cap import leave
+from kernelstream.core.reduce.halving import halve_and_bound
 from kernelstream.core.reduce.komp import GREEDY, prune, prune_block
-from kernelstream.core.reduce.removal import remove_oldest, remove_random
-from kernelstream.core.schedule import error_budget, step_size
+from kernelstream.core.reduce.projection import make_room
+from kernelstream.core.reduce.replacement import UNKNOWN
+from kernelstream.core.reduce.smallest import keep_or_grow
+from kernelstream.core.schedule import GIVEN, error_budget, step_size
 from kernelstream.core.state import State
 
 
@@ -66,7 +77,8 @@ def sample_pass(
     """Learn from the samples ``first`` onwards, one at a time.
 
     ``predictions``, (n, outputs) or with no rows, receives the prediction for each sample
-    before it is learned from. ``extra`` is not used.
+    before it is learned from. ``extra`` is a table of the rule that makes room, if any; its last
+    column has the step size of each sample, if they are given.
 
     Returns
     -------
@@ -82,12 +94,16 @@ def sample_pass(
     point = Rows(np.empty((1, points.shape[0])), data[:0], indices[:0], indptr[:0], False)
     record = status[0]
     # Read once: what the loop writes could be anywhere, for all the compiler knows.
-    direct, spanning, reduce, outputs = rule.direct, rule.grow == SPAN, rule.reduce, rule.outputs
+    direct, grow, reduce, outputs = rule.direct, rule.grow, rule.reduce, rule.outputs
     loss, loss_number, regularisation = rule.loss, rule.loss_number, rule.regularisation
     schedule, initial_step, decay = rule.schedule, rule.initial_step, rule.decay
     budget, budget_number, projection = rule.budget, rule.budget_number, rule.projection
     most, slack, averaged, columns = rule.most, rule.slack, rule.averaging > 0.0, weights.shape[0]
-    work = np.empty((STACK + depth, diagonal.shape[0]))
+    rest = 2 if reduce == TO_NEIGHBOURS else 0
+    work = np.empty((STACK + depth + rest, diagonal.shape[0]))
+    table = work[STACK + depth :]  # of nearest neighbours
+    for r in range(rest):
+        table[r, 0] = UNKNOWN
     values = np.empty((1, diagonal.shape[0]))
     norms = np.empty((1, 2))
     f = np.empty(outputs)
@@ -121,9 +137,15 @@ def sample_pass(
 
         # direct
         target = target_of(loss, outputs, targets[i])
+        if schedule == GIVEN:
+            initial_step = extra[i, extra.shape[1] - 1]
         eta = step_size(schedule, initial_step, decay, record.steps)
         kept, k_xx = 1.0 - eta * regularisation, 0.0
-        if direct == GRADIENT:
+        if n == 0 and kept < SMALLEST_SCALE:  # steps 1 / (lambda t) begin: nothing to shrink yet
+            kept = 1.0
+        if direct == ADAPTIVE_MARGIN:
+            loss_number = width_of(record, loss)
+        if direct == GRADIENT or direct == ADAPTIVE_MARGIN:
             active = gradient_step(
                 loss, loss_number, outputs, f, target, eta, sample_weights[i], slope, new
             )
@@ -137,6 +159,8 @@ def sample_pass(
             if not abs(new[c]) <= LARGEST_WEIGHT:
                 return DIVERGED, i
         record.scale = scale
+        if direct == ADAPTIVE_MARGIN:
+            adapt_width(rule, record, active, eta, sample_weights[i])
         if averaged:
             share = average(state, rule)
             for c in range(outputs):
@@ -147,15 +171,21 @@ def sample_pass(
         late = record.pending > 0 or (slack > 0 and active and n >= most)
         if active:
             record.taken += 1
-            if direct == GRADIENT:
+            if k_xx == 0.0:
                 k_xx = self_value(program, square)
             if late:
                 put_off(state, rows, i, square, absolute, k_xx, new)
-            elif spanning:
+            elif grow == SPAN:
+                greedy = reduce == KOMP and projection == GREEDY
                 error = take_in(
                     state, rows, i, square, absolute, values, k_xx, new, outputs,
-                    allowed / (scale * scale) if projection == GREEDY else -1.0, work,
+                    allowed / (scale * scale) if greedy else -1.0, work,
                 ) * (scale * scale)  # fmt: skip
+            elif grow == NOVELTY:
+                value = 1.0 if loss != HINGE else loss_value(loss, 0.0, f, outputs, target)
+                error = store_or_project(
+                    state, rows, i, square, absolute, values, k_xx, new, rule, value, work
+                ) * (scale * scale)
             else:
                 append(state, rows, i, square, absolute, k_xx, new)
 
@@ -164,13 +194,15 @@ def sample_pass(
             record.owed += allowed
         elif reduce == KOMP:
             prune(state, outputs, error, allowed, most, projection)
+        elif SPANNED <= reduce <= PROJECT_CHEAPEST:
+            make_room(state, rule, error)
+        elif reduce == HALVE:
+            if active:
+                halve_and_bound(state, rule, program, values, f, point, work)
+        elif reduce == GROWING:
+            keep_or_grow(state, rule)
         elif record.order > most:
-            if reduce == RANDOM:
-                remove_random(state)
-            elif reduce == WINDOW:
-                remove_oldest(state)
-            elif reduce == FORGET:
-                shrink_and_forget(state, rule, program, point, work, values, norms)
+            leave(state, rule, eta, program, point, work, values, norms, table, extra)
         record.steps += 1
         record.seen += 1
         if record.scale < SMALLEST_SCALE:
@@ -314,8 +346,8 @@ def block_pass(
 ):  # fmt: skip
     """The same as :func:`sample_pass` in steps of ``batch`` samples; the last may be smaller.
 
-    ``extra``, (n, numbers), is what some rules know of each sample beside its target. A transition
-    has two rows: its states.
+    ``extra``, (n, numbers), is what some rules know of each sample beside its target; step sizes
+    that are given are its last column. A transition has two rows: its states.
     """
     rule = settings[0]
     program = Program(codes, numbers, needs_dots, needs_squares, needs_l1, depth)
@@ -336,6 +368,8 @@ def block_pass(
             return FULL, i
         if record.changes >= PROBE_EVERY:
             return PROBE, i
+        if rule.schedule == GIVEN:
+            rule.initial_step = extra[i, extra.shape[1] - 1]
         start = i * width
         values, norms, f, earlier = evaluate_block(state, past, rule, program, rows, start, count)
         if predictions.shape[0] > 0:

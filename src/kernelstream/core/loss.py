@@ -8,6 +8,8 @@ is Crammer and Singer's loss, POLK (33). ``log_loss`` becomes the multinomial on
 
 import math
 
+import numpy as np
+
 from kernelstream.core.exponential import LOG2_E, UNDERFLOW, decay
 from kernelstream.core.jit import inner, lean
 
@@ -41,8 +43,8 @@ def _margin_value(code, number, m):
         if m <= 1.0 - number:
             return 1.0 - m - 0.5 * number
         return (1.0 - m) ** 2 / (2.0 * number)
-    if code == PERCEPTRON:
-        return max(0.0, -m)
+    if code == PERCEPTRON:  # its number is a margin: NORMA learns it
+        return max(0.0, number - m)
     if m > 0.0:  # log(1 + e^-m) without overflow
         return math.log1p(math.exp(-m))
     return -m + math.log1p(math.exp(m))
@@ -50,7 +52,10 @@ def _margin_value(code, number, m):
 
 @inner
 def _margin_slope(code, number, m):
-    """Derivative in m. At the kink m = 1 of the hinge it is 0; a margin of 0 is a mistake."""
+    """Derivative in m. At the kink m = 1 of the hinge it is 0.
+
+    The perceptron's number is the margin that is a mistake: 0, or more if it is to be aggressive.
+    """
     if code == HINGE:
         return -1.0 if m < 1.0 else 0.0
     if code == SQUARED_HINGE:
@@ -62,7 +67,7 @@ def _margin_slope(code, number, m):
             return -1.0
         return -(1.0 - m) / number
     if code == PERCEPTRON:
-        return -1.0 if m <= 0.0 else 0.0
+        return -1.0 if m <= number else 0.0
     if m > 0.0:
         e = math.exp(-m)
         return -e / (1.0 + e)
@@ -130,7 +135,11 @@ def loss_value(code, number, f, outputs, target):
 
 @lean
 def loss_derivative(code, number, f, outputs, target, out):
-    """Set ``out[:outputs]`` to the derivative in f; return whether any of it is not zero."""
+    """Set ``out[:outputs]`` to the derivative in f; return whether any of it is not zero.
+
+    That of the softmax counts as zero where the probability of the right class rounds to 1, though
+    the others keep what is left: no sample becomes a point for a weight below 1e-16.
+    """
     if code >= FIRST_REGRESSION_LOSS:
         out[0] = _regression_slope(code, number, f[0] - target)
         return out[0] != 0.0
@@ -158,6 +167,17 @@ def loss_derivative(code, number, f, outputs, target, out):
     out[label] = slope
     out[rival] = -slope
     return slope != 0.0
+
+
+@inner
+def margin_of(code, f, outputs, target):
+    """By how much the right class is ahead of the others; of numbers infinite."""
+    if code >= FIRST_REGRESSION_LOSS:
+        return np.inf
+    if outputs == 1:
+        return target * f[0]
+    label = int(target)
+    return f[label] - f[_runner_up(f, outputs, label)]
 
 
 @inner

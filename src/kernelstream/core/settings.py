@@ -29,14 +29,20 @@ SETTINGS = np.dtype(
             ("decay", "f8"),
             ("batch", "i8"),  # samples per step
             ("aggressiveness", "f8"),  # C of passive-aggressive steps
+            ("nu", "f8"),  # share of the samples that an adaptive margin is to leave outside
             ("averaging", "f8"),  # 0: none; s >= 1: average with weights growing like t^(s - 1) ...
             ("horizon", "f8"),  # ... until that means fewer steps than these, then fading
             # Compression.
+            ("novelty", "f8"),  # eta of Projectron: what is nearer to the span is projected
             ("most", "i8"),  # cap on the number of points
             ("slack", "i8"),  # points beyond the cap before they are projected together
             ("budget", "i8"),  # error that a step may make
             ("budget_number", "f8"),
             ("projection", "i8"),  # what pursuit removes
+            ("radius", "f8"),  # of the ball that the function stays in
+            ("largest", "f8"),  # BOGD: cap on weights in steps, gamma in the paper
+            ("start", "i8"),  # NPBSGD: points up to which nothing leaves ...
+            ("delay", "f8"),  # ... and beta of min(1, beta / t), the probability that one does then
             # Tracking of an inner expectation: COLK and policy evaluation.
             ("tracking", "i8"),
             ("tracking_rate", "f8"),  # beta
@@ -50,7 +56,11 @@ SETTINGS = np.dtype(
             ("delta", "f8"),  # their diameter
             ("exact", "f8"),  # P(Z_t = 1) = max(0, 1 - exact / t^exact_decay): beta and rho
             ("exact_decay", "f8"),
+            ("by_margin", "i8"),  # whether Z_t is 0 for samples with ...
+            ("exact_margin", "f8"),  # ... a smaller margin than this
             ("suffix", "f8"),  # 0: no average; 1: of all iterates; between: of the last such part
+            ("lagging", "i8"),  # whether the iterates averaged are those before each step
+            ("average_from", "i8"),  # the average begins again after so many steps, or 0
             ("memory", "f8"),  # 0: predict with the average; else with that or the last iterate,
             # whichever made fewer mistakes on about so many of the samples compared
             ("ball", "i8"),  # 1: project onto the ball of radius sqrt(2 l(0) / lambda)

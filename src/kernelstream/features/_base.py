@@ -4,47 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from numbers import Real
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream import storage
-from kernelstream.core import feature_budget, feature_state
+from kernelstream.core import feature_budget, feature_state, feature_steps
 from kernelstream.core import features as core
 from kernelstream.core.kernel import Rows
 from kernelstream.docstrings import documented
 from kernelstream.expansion import KernelExpansion, expand
+from kernelstream.features._parameters import FeatureParameters
 from kernelstream.kernels import Kernel, first_gamma, make_kernel
-from kernelstream.models import _parameters as p
 from kernelstream.models._base import KernelEstimator
-from kernelstream.parameters import Instance, Nothing, Number, Whole
 from kernelstream.rows import plain_matrix, slice_rows
 
-#: Steps that do not fall with n.
-_FOLLOWING = ("tracking", "tracking_square")
 #: Stored samples for each component that the first subspace is made of.
 _EARLY = 5
 #: Stored samples whose kernel values a file must have right.
 _CHECKED = 500
-#: Stored samples for each component with ``max_points="auto"``: the paper has 1.5 to 5.
-_POINTS_EACH = 5
-
-Components = Annotated[
-    int, Whole(1, 10_000), "Directions of the subspace, and features (r in the paper)."
-]
-MaxPoints = Annotated[
-    int | Literal["auto"] | None,
-    Whole(1, 1_000_000),
-    """Stored samples at most (B in the paper), at least n_components; ``auto`` is 5 times as
-    many.""",
-    """1.5 to 5 times as many are enough. None stores every sample that is
-    not censored: memory and time for a sample then grow with the stream.""",
-]
 
 
-class FeatureLearner(KernelEstimator):
+class FeatureLearner(FeatureParameters):
     """A subspace learned from a stream: what the transformer and the joint learners share.
 
     Notes
@@ -55,15 +37,17 @@ class FeatureLearner(KernelEstimator):
     approximates k(x, x') (Remark 4, in r dimensions instead of B) [1]_.
 
     S starts with the first r samples (those that the ones before do not span to eight digits) and
-    A = I. The paper's start, one row, has rank one for ever: q lies in the row space of A. When 5r
+    A = I. The paper's start, one row, has rank one: q lies in the row space of A, and only
+    rounding, which grows by 1 + mu |residual|^2 / alpha a step, opens other directions. When 5r
     samples are stored (or as many as the budget holds; half of it for the nonparametric solver), A
     becomes their principal directions (kernel PCA), and the steps go on from there;
     ``basis="printed"`` leaves that out. A direction that dies out (a sensor that is stuck, and
     ``fifo``) is opened again by the next sample outside the span.
 
     As printed, A may grow without bound while q shrinks, or on a budget sink until alpha
-    outweighs it. An orthonormal basis avoids both. ``basis="printed"`` carries the paper's own
-    iterates, with a common power of two apart so that nothing overflows.
+    outweighs it. An orthonormal basis avoids both. ``basis="printed"`` leaves A as the recursion
+    gives it, with a common power of two apart; with ``steps="printed"`` as well these are the
+    paper's iterates.
 
     References
     ----------
@@ -71,65 +55,6 @@ class FeatureLearner(KernelEstimator):
        extraction via low-rank subspace tracking on a budget", IEEE Transactions on Signal
        Processing 66 (2018).
     """
-
-    n_components: Components = field(default=10, kw_only=False)
-    max_points: MaxPoints = "auto"
-    kernel: p.Kernel = "rbf"
-    gamma: Annotated[p.Gamma, "The paper writes 1 / gamma."] = "auto"
-    degree: p.Degree = 3
-    coef0: p.Coef0 = 1.0
-    alpha: Annotated[
-        float, Number(least=0.0, most=1e100), "Regularisation (lambda in the paper)."
-    ] = 1e-3
-    solver: Annotated[
-        Literal["auto", "parametric", "nonparametric"],
-        """``parametric``: the gradient in the subspace, (16); ``nonparametric``: in its
-        coefficients, (19), for a stream that does not change. ``auto`` is parametric with the
-        tracking steps and without a budget, else nonparametric.""",
-        """Parametric steps are cheaper; on a budget they lose a part of the subspace with every
-        discarded sample, and on a stream that does not change learning can make the features
-        worse.""",
-    ] = "auto"
-    step_size: Annotated[
-        Literal["inverse", "inverse_square", "tracking", "tracking_square"],
-        """mu for sample n: c / n, c / n^2, 1 / |q| or 1 / |q|^2, with c = r^2 / 5 (parametric) or
-        r^3 (nonparametric). The last two keep following a stream that changes.""",
-        """Steps of the nonparametric solver, except c / n^2, are divided by the norm of the stored
-        samples' kernel matrix: without a budget c / n is then the paper's 1 / n^2. No step is
-        longer than the one beyond which an update overshoots its own sample.""",
-    ] = "inverse"
-    censoring: Annotated[
-        Any,
-        Number(least=0.0),
-        Instance(str, tuple, list, words="'auto' or 'rate:x'", kind='"auto", "rate:x"'),
-        Nothing(),
-        """Samples with a smaller fit error than this do not change the subspace: a number;
-        ``auto``, the mean of the last 100 errors; ``rate:x``, what censors the part x of them; or
-        None.""",
-        """``("rate", x)`` says the same as ``"rate:x"``. With a budget, nothing is censored before
-        it is used up.""",
-    ] = None
-    removal: Annotated[
-        Literal["greedy", "exact", "recency", "fifo"],
-        """Which sample is discarded: the one with the shortest row of the factor (25), the one
-        whose removal changes the subspace least (24), the shortest after ``forgetting`` (26), or
-        the oldest.""",
-        "For kernels with k(x, x) = 1 the first two are the same.",
-    ] = "greedy"
-    forgetting: Annotated[
-        float,
-        Number(above=0.0, most=1.0),
-        """With ``removal="recency"``: by how much the rows of stored samples fade each time one is
-        discarded (beta in the paper).""",
-        "1 is ``greedy``, small values approach ``fifo``.",
-    ] = 1.0
-    basis: Annotated[
-        Literal["auto", "orthonormal", "printed"],
-        """Whether the factor is made orthonormal in the RKHS after every update, or left as the
-        paper's recursion gives it (``printed``). ``auto`` is ``printed`` for the tracking steps,
-        else ``orthonormal``.""",
-        "Same subspace at that moment, other steps from there on: see Notes.",
-    ] = "auto"
 
     _multiplies = True
     _lasting: ClassVar[tuple[str, ...]] = (
@@ -141,73 +66,13 @@ class FeatureLearner(KernelEstimator):
     align = False
 
     _unlisted: ClassVar[tuple[str, ...]] = ("n_waiting_",)
+    _fit_errors = 1
     _state: Any = field(init=False)
 
     # ---- what the base class asks for -------------------------------------------------
 
-    def _check_combination(self) -> None:
-        super()._check_combination()
-        if self._most_points is not None and self._most_points < self.n_components:
-            raise ValueError(
-                f"max_points={self.max_points} stored samples cannot span n_components="
-                f"{self.n_components} directions: choose more points or fewer components"
-            )
-        if self.forgetting != 1.0 and self.removal != "recency":
-            raise ValueError(
-                f"forgetting={self.forgetting} has no effect with removal={self.removal!r}: "
-                "use removal='recency'"
-            )
-        self._censoring()
-
-    def _censoring(self) -> tuple[int, float]:
-        """The rule of censoring, and its number."""
-        given = self.censoring
-        if given is None:
-            return feature_budget.NEVER, 0.0
-        if given == "auto":
-            return feature_budget.MOVING_AVERAGE, 0.0
-        if isinstance(given, Real):
-            return feature_budget.THRESHOLD, float(given)
-        try:
-            name, rate = given.split(":") if isinstance(given, str) else given
-            if name == "rate" and 0.0 <= float(rate) <= 1.0:
-                return feature_budget.RATE, float(rate)
-        except (TypeError, ValueError):
-            pass
-        raise ValueError(
-            "censoring must be None, 'auto', a threshold >= 0, or 'rate:x' with x from 0 to 1; got "
-            f"{given!r}"
-        )
-
-    def _plain_parameters(self) -> dict[str, Any]:
-        parameters = super()._plain_parameters()
-        if isinstance(self.censoring, tuple | list):
-            parameters["censoring"] = f"rate:{float(self.censoring[1])!r}"
-        return parameters
-
     def _make_kernel(self, rows: Rows) -> Kernel:
         return make_kernel(self.kernel, first_gamma(self.gamma, rows), self.degree, self.coef0)
-
-    @property
-    def _most_points(self) -> int | None:
-        if self.max_points is None:
-            return None
-        return int(
-            _POINTS_EACH * self.n_components if self.max_points == "auto" else self.max_points
-        )
-
-    @property
-    def _solver(self) -> str:
-        if self.solver != "auto":
-            return str(self.solver)
-        follows = self.step_size in _FOLLOWING
-        return "parametric" if self.max_points is None or follows else "nonparametric"
-
-    @property
-    def _orthonormal(self) -> bool:
-        if self.basis != "auto":
-            return bool(self.basis == "orthonormal")
-        return self.step_size not in _FOLLOWING
 
     @property
     def _keeps_gram(self) -> bool:
@@ -227,6 +92,12 @@ class FeatureLearner(KernelEstimator):
 
     def _note_new_outputs(self, halved: bool) -> None:
         pass
+
+    def _overflow_cure(self) -> str:
+        return (
+            f"a step of step_size={self.step_size!r} as the paper prints it is too long here. "
+            "Use steps='bounded', or a smaller step_constant."
+        )
 
     def _pass(self) -> Callable[..., tuple[int, int]]:
         return core.feature_pass
@@ -249,29 +120,36 @@ class FeatureLearner(KernelEstimator):
         )
 
     def _settings(self, outputs: int, most: int) -> NDArray[Any]:
-        r, parametric = float(self.n_components), self._solver == "parametric"
         most = core.UNLIMITED if self._most_points is None else self._most_points
         values = (
             self._orthonormal, self._early, float(self.alpha), most,
             # The codes have the names of the choices.
-            getattr(core, self._solver.upper()), getattr(core, self.step_size.upper()),
-            r**2 / 5.0 if parametric else r**3, getattr(feature_budget, self.removal.upper()),
+            getattr(feature_steps, self._solver.upper()),
+            getattr(feature_steps, self.step_size.upper()),
+            self._step_constant, self._bounded, getattr(feature_budget, self.removal.upper()),
             float(self.forgetting), *self._censoring(), bool(self.align), *self._learner(), outputs,
         )  # fmt: skip
         return np.array([values], feature_state.FEATURE_SETTINGS)
 
-    def _predict_then_learn(self, rows: Rows, targets: Any, weights: Any) -> NDArray[np.float64]:
-        return self._learn_and_predict(rows, targets, weights)[:, :-1]
+    def _predict_then_learn(
+        self, rows: Rows, targets: Any, weights: Any, beside: int = 0
+    ) -> NDArray[np.float64]:
+        found = self._learn_and_predict(rows, targets, weights, beside)
+        return np.delete(found, self._outputs, axis=1)
 
-    def _learn_and_predict(self, rows: Rows, targets: Any, weights: Any) -> NDArray[np.float64]:
+    def _learn_and_predict(
+        self, rows: Rows, targets: Any, weights: Any, beside: int = 0
+    ) -> NDArray[np.float64]:
         """Learn, and return (n, outputs + 1): predictions from just before, and fit errors."""
-        out = np.zeros((len(targets), self._outputs + 1))
+        outputs = self._outputs
+        out = np.zeros((len(targets), outputs + 1 + beside))
         if weights is None or (weights != 0.0).all():
             self._learn(rows, targets, weights, out)
             return out
         for i in range(len(targets)):  # a sample of weight zero is predicted and not learned
             part, here = slice_rows(rows, i, i + 1), slice(i, i + 1)
-            out[i, :-1], out[i, -1] = self._values(part)[0], self._errors(part)[0]
+            out[i, :outputs], out[i, outputs] = self._values(part)[0], self._errors(part)[0]
+            self._judge(out[here])
             self._learn(part, targets[here], weights[here])
         return out
 
@@ -281,10 +159,7 @@ class FeatureLearner(KernelEstimator):
     def _pack(state: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         return feature_state.pack(state)
 
-    @classmethod
-    def _unpack(
-        cls, arrays: Mapping[str, NDArray[Any]], status: dict[str, Any], kernel: Kernel
-    ) -> Any:
+    def _unpack(self, arrays: Mapping[str, NDArray[Any]], status: dict[str, Any]) -> Any:
         return feature_state.unpack(dict(arrays), status)
 
     @classmethod
@@ -444,6 +319,6 @@ class FeatureLearner(KernelEstimator):
         c = self._times(rows, np.ascontiguousarray(state.factor[: state.order, :rank]))
         q = np.linalg.solve(M + ridge * np.eye(rank), c.T).T
         k_xx = np.ones(len(c))
-        if not self.kernel_.isotropic:
+        if not self.kernel_.unit:
             k_xx = self.kernel_.diagonal(plain_matrix(rows))
         return np.maximum(k_xx - (c * q).sum(axis=1) - ridge * (q * q).sum(axis=1), 0.0)

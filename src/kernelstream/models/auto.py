@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream.models import _parameters as p
-from kernelstream.models._auto._committee import Sizes, nbytes_for, plan
+from kernelstream.models._auto._sizes import Sizes, nbytes_for, plan
 from kernelstream.models._auto._state import AutoState
 from kernelstream.models._auto._told import expert_shares, history_of, in_a_sentence, slopes_of
 from kernelstream.models._auto._units import RowUnits
@@ -57,7 +57,7 @@ class _Auto(ExpertEstimator):
         int | None,
         Whole(3, 100_000),
         "Never hold more points than this, in all dictionaries together.",
-        "By default at most 600, as far as the memory allows.",
+        "By default at most 656, as far as the memory allows.",
     ] = None
     max_bytes: Annotated[
         int | Literal["auto"] | None,

@@ -18,12 +18,13 @@ from kernelstream.core.direct.quasi_gradient import (
 )
 from kernelstream.docstrings import documented
 from kernelstream.models import _parameters as p
-from kernelstream.models._classifier import KernelClassifier
+from kernelstream.models._kernel_classifier import KernelClassifier
 from kernelstream.models._past import Remembering
 from kernelstream.models._regressor import KernelRegressor
 from kernelstream.models.polk import _POLK
 from kernelstream.parameters import Number, Whole
 from kernelstream.registry import Method, register
+from kernelstream.search import LogRange
 
 #: name -> (branch of the compiled pass, whether ``order`` counts)
 _RISKS = {
@@ -46,6 +47,7 @@ class _Paired(Remembering):
     tracking_rate: Annotated[
         float,
         Number(above=0.0, most=1.0),
+        LogRange(0.005, 0.5),
         """Step of the tracker (beta in the paper), and of the threshold of ``cvar``: the last 1 /
         tracking_rate steps are remembered.""",
         "The first steps are averaged plainly.",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 from kernelstream.core.reduce import FORGET
 from kernelstream.models import _parameters as p
-from kernelstream.models._classifier import KernelClassifier
+from kernelstream.models._kernel_classifier import KernelClassifier
 from kernelstream.models._removal import RemovingEstimator
 from kernelstream.registry import Method, register
 
@@ -42,6 +44,7 @@ class ForgetronClassifier(RemovingEstimator, KernelClassifier):
 
     kernel: p.IsotropicKernel = "rbf"
 
+    loss: ClassVar[Any] = "perceptron"  # type: ignore[misc]
     _reduce = FORGET
     _leaves = "the oldest point, once all weights were shrunk"
 

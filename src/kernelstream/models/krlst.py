@@ -11,6 +11,7 @@ from kernelstream.models._auto._units import RowUnits
 from kernelstream.models._experts import ExpertClassifier, ExpertEstimator, ExpertRegressor
 from kernelstream.parameters import Number, Whole
 from kernelstream.registry import Method, register
+from kernelstream.search import Choices, LogRange
 
 
 class _KRLST(ExpertEstimator):
@@ -43,24 +44,29 @@ class _KRLST(ExpertEstimator):
     gamma: Annotated[
         float | Literal["auto"],
         Number(above=0.0, most=1e9),
+        LogRange(1 / 16, 16.0, unit="gamma"),
         "Of the kernel, in the units that rows are measured in; ``auto`` is 1 / features.",
     ] = "auto"
     amplitude: Annotated[
         float | Literal["auto"],
         Number(least=1e-6, most=1e9),
+        LogRange(0.1, 100.0),
         "Variance of the function before anything is learned (A of the kernel).",
         "``auto`` is 1, in variances of the target, and 10 for classes.",
     ] = "auto"
     forget: Annotated[
         float,
         Number(above=0.0, most=1.0),
+        Choices(1.0, 0.99999, 0.9999, 0.999, 0.99),
         "What is left of the past after each sample (lambda in the paper); 1 never forgets.",
         "Samples weigh half after log(2) / (1 - forget) others: 7000 of them by default.",
     ] = 0.9999
     max_points: Annotated[int, Whole(1, 10_000), "Points that are stored at most."] = 128
     max_bytes: p.MaxBytes = None
     learn_scales: Annotated[
-        bool, "Whether columns that matter more get finer length scales as the stream goes."
+        bool,
+        Choices(False, True),
+        "Whether columns that matter more get finer length scales as the stream goes.",
     ] = False
     standardize: Annotated[
         bool,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 from kernelstream.core.reduce import RANDOM
-from kernelstream.models._classifier import KernelClassifier
+from kernelstream.models._kernel_classifier import KernelClassifier
 from kernelstream.models._removal import RemovingEstimator
 from kernelstream.registry import Method, register
 
@@ -39,6 +41,7 @@ class RBPClassifier(RemovingEstimator, KernelClassifier):
     True
     """
 
+    loss: ClassVar[Any] = "perceptron"  # type: ignore[misc]
     _reduce = RANDOM
     _leaves = "a point drawn at random"
 

@@ -36,7 +36,7 @@ from kernelstream.rows import copy_rows, count_rows, dense_rows, plain_matrix
 SETTINGS = tuple(
     name
     for name in parameters_of(POLKClassifier)
-    if name not in ("batch_size", "max_bytes", "n_epochs", "shuffle")
+    if name not in ("batch_size", "max_bytes", "n_epochs", "shuffle", "class_weight")
 )
 
 

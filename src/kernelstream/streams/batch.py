@@ -47,6 +47,7 @@ class Batch:
     lines: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     #: (n,) where each row came from: its line in a text file from 1, else its row from 0
     bounded: bool = False  # whether the source has refused infinite and huge numbers
+    truths: frozenset[str] = frozenset()  # columns of numbers that are true (1) and false (0)
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -60,7 +61,7 @@ class Batch:
             for name, column in self.columns.items()
         }
         matrix = None if self.matrix is None else slice_rows(self.matrix, start, stop)
-        return Batch(columns, matrix, self.lines[start:stop], self.bounded)
+        return Batch(columns, matrix, self.lines[start:stop], self.bounded, self.truths)
 
 
 def slice_rows(matrix: Any, start: int, stop: int) -> Any:

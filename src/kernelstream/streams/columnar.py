@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.streams.arrow_columns import block_column, kind_of, slice_column
+from kernelstream.streams.arrow_columns import block_column, is_truth, kind_of, slice_column
 from kernelstream.streams.batch import Batch, RowSource
 from kernelstream.streams.errors import StreamError, require
 from kernelstream.streams.formats import Format, Reading, register
@@ -69,7 +69,8 @@ class TableSource(RowSource):
         rest = table.slice(n_rows)
         self._waiting = rest if len(rest) else self._next_table()
         self._row += n_rows
-        return Batch(columns, None, np.arange(self._row - n_rows, self._row))
+        truths = frozenset(name for name in columns if is_truth(head[name].type))
+        return Batch(columns, None, np.arange(self._row - n_rows, self._row), truths=truths)
 
     def _convert(self, values: Any, name: str, kind: str) -> Any:
         arrow = self._arrow

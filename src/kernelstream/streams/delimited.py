@@ -14,6 +14,7 @@ from kernelstream.streams.arrow_columns import (
     BlockColumn,
     block_column,
     convert_strings,
+    is_truth,
     kind_of,
 )
 from kernelstream.streams.errors import StreamError, require
@@ -44,6 +45,7 @@ class DelimitedSource(TextSource):
         self._types = dict.fromkeys(selected, self._arrow.float64())
         if block is not None:
             self._settle_types(block, reading.schema)
+        self._truths = frozenset(name for name, each in self._types.items() if is_truth(each))
         self.bad = self._bad_rows(reading, raw_header)
 
     def _read_header(self) -> bytes:

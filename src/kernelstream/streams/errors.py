@@ -10,10 +10,10 @@ class StreamError(ValueError):
     """A source cannot be read: the message says where, why and what would help."""
 
 
-def require(package: str, purpose: str) -> Any:
+def require(package: str, purpose: str, extra: str = "cli") -> Any:
     """Import an optional package, or say which extra brings it."""
     try:
         return importlib.import_module(package)
     except ImportError:
         top = package.partition(".")[0]
-        raise ImportError(f"{purpose} needs {top}: pip install 'kernelstream[cli]'") from None
+        raise ImportError(f"{purpose} needs {top}: pip install 'kernelstream[{extra}]'") from None

@@ -60,7 +60,9 @@ class ArraySource(RowSource):
         if self._y is not None:
             columns["target"] = _column(self._y[start:stop], self.schema["target"])
         self._row = stop
-        return Batch(columns, matrix, np.arange(start, stop))
+        truth = self._y is not None and self._y.dtype.kind == "b"
+        truths = frozenset(["target"] if truth else [])
+        return Batch(columns, matrix, np.arange(start, stop), truths=truths)
 
 
 def open_npz(path: str, format: str, reading: Reading) -> ArraySource:

@@ -38,7 +38,9 @@ class TextSource(Source):
     def __init__(self, path: str, format: str, reading: Reading, delimiter: str | None) -> None:
         self._stream = ByteStream(path)
         super().__init__(self._stream.name, format, reading)
-        self._reader = BlockReader(self._stream, reading.batch_rows, delimiter)
+        # Blocks end after a multiple of so many records; batches of a block are cut below.
+        step = 1 if reading.live else reading.batch_rows
+        self._reader = BlockReader(self._stream, step, delimiter)
         self._start = reading.position
         self._rows = self._start["rows"] if self._start else 0
         self._block: Block | None = None
@@ -46,6 +48,7 @@ class TextSource(Source):
         self._lines = np.empty(0, np.int64)
         self._record = 0  # the next one of the block
         self._place = (0, 1)  # offset and line after the blocks before this one
+        self._truths: frozenset[str] = frozenset()  # see Batch
 
     @abstractmethod
     def _parse(self, block: Block) -> Parsed: ...
@@ -117,6 +120,7 @@ class TextSource(Source):
             None if parsed.matrix is None else slice_rows(parsed.matrix, start, stop),
             lines,
             bounded=True,  # _parse puts such rows aside, to be refused as on_bad says
+            truths=self._truths,
         )
 
     def close(self) -> None:

@@ -8,3 +8,5 @@ the sample and of its target; one for blocks (``block_pass``) of all samples of 
 GRADIENT, PASSIVE_AGGRESSIVE, PASSIVE_AGGRESSIVE_SQUARED = range(3)
 #: ... and for blocks, of which the first is the same.
 QUASI_GRADIENT, TRANSITION, PULL = range(3, 6)
+#: ... and one more for single samples.
+ADAPTIVE_MARGIN = 6

@@ -1,9 +1,10 @@
 """Kernel experts on one dictionary: the first of second order, the others of first order.
 
-In the coordinates u = S^T k of the span of the points (orthonormal, as inverse(K) = S S^T) a
+In the coordinates u = T k of the span of the points (orthonormal, T = inverse(L) where K = L L^T) a
 function is w.u and its prior covariance is the identity; a point that leaves is a rotation and one
 coordinate less. k are the kernel values A exp(-gamma r^2) + 1 with the points, where
-r^2 = sum_j scale_j (z_j - z'_j)^2.
+r^2 = sum_j scale_j (z_j - z'_j)^2. Of T and of the covariance only the lower triangles are held:
+what a step costs is to go through both.
 """
 
 import math
@@ -20,9 +21,19 @@ from kernelstream.core.experts.steps import (
     thinned,
 )
 from kernelstream.core.exponential import LOG2_E, UNDERFLOW, decay
-from kernelstream.core.gram import append_point, reflect_away
 from kernelstream.core.jit import compiled, inner
-from kernelstream.core.lanes import dot, fma, multiply_symmetric
+from kernelstream.core.lanes import (
+    add_multiple,
+    dot,
+    fma,
+    multiply_back,
+    multiply_lower,
+    multiply_lower4,
+    multiply_reduced,
+    multiply_symmetric,
+    reduce_symmetric,
+    row_start,
+)
 from kernelstream.core.splitmix import uniform
 
 #: The numbers of a group.
@@ -58,9 +69,8 @@ class GroupState(NamedTuple):
     status: NDArray[np.void]  # (1,) GROUP_STATUS
     points: NDArray[np.float64]  # (p, m)
     norms: NDArray[np.float64]  # (m,) sum_j scale_j z_j^2
-    factor: NDArray[np.float64]  # (m, m) S
-    diagonal: NDArray[np.float64]  # (m,) of S S^T
-    covariance: NDArray[np.float64]  # (m, m) of w, second order: the lower triangle
+    inverse: NDArray[np.float64]  # (m (m + 1) / 2,) T, a triangle row by row
+    covariance: NDArray[np.float64]  # (m (m + 1) / 2,) of w, second order, likewise
     weights: NDArray[np.float64]  # (e o, m) w
     scales: NDArray[np.float64]  # (p,)
     slopes: NDArray[np.float64]  # (p,) mean squares of the function's slopes, or ...
@@ -81,8 +91,7 @@ def kernel_row(group, z, k):
         if z[j] != 0.0:
             c = group.scales[j] * z[j]
             square = fma(c, z[j], square)
-            for i in range(n):
-                k[i] = fma(c, group.points[j, i], k[i])
+            add_multiple(c, group.points, j, k, n)
     rate, end = status.gamma * LOG2_E, UNDERFLOW / status.gamma
     for i in range(n):
         r2 = max(0.0, group.norms[i] + square - 2.0 * k[i])
@@ -91,33 +100,18 @@ def kernel_row(group, z, k):
 
 
 @inner
-def whiten(factor, k, n, u):
-    """u = S^T k. Returns u.u."""
-    for j in range(n):
-        u[j] = 0.0
-    for i in range(0, n - 3, 4):  # four rows at a time: fewer trips through u
-        ka, kb, kc, kd = k[i], k[i + 1], k[i + 2], k[i + 3]
-        for j in range(n):
-            near = fma(kb, factor[i + 1, j], fma(ka, factor[i, j], u[j]))
-            u[j] = fma(kd, factor[i + 3, j], fma(kc, factor[i + 2, j], near))
-    for i in range(n - n % 4, n):
-        for j in range(n):
-            u[j] = fma(k[i], factor[i, j], u[j])
-    return dot(u, 0, u, 0, 0, n)
-
-
-@inner
 def add_point(group, z, square, novelty, u, h, k, work):
     """Take ``z`` in: a new coordinate, in which all functions are 0."""
     status = group.status[0]
     n = status.points
+    root, row = math.sqrt(novelty), row_start(n)
+    multiply_back(group.inverse, n, u, work)
     for i in range(n):
-        work[i] = dot(group.factor, i, u, 0, 0, n)
-    append_point(group.factor, group.diagonal, n, work, novelty)
-    for i in range(n):
-        group.covariance[n, i] = 0.0
-    group.covariance[n, n] = 1.0
-    u[n] = h[n] = math.sqrt(novelty)
+        group.inverse[row + i] = -work[i] / root
+        group.covariance[row + i] = 0.0
+    group.inverse[row + n] = 1.0 / root
+    group.covariance[row + n] = 1.0
+    u[n] = h[n] = root
     k[n] = status.amplitude + 1.0
     group.norms[n] = square
     for j in range(len(z)):
@@ -128,50 +122,97 @@ def add_point(group, z, square, novelty, u, h, k, work):
 
 
 @inner
-def drop_point(group, j, v, column, turned):
-    """Take point j out: what is left is the projection on the span of the others."""
+def drop_point(group, j, cosines, sines, carry):
+    """Take point j out: what is left is the projection on the span of the others.
+
+    Coordinates are rotated, each with the next, until only the last one depends on the point;
+    then that one goes. The order of the points stays, and so does the triangle.
+    """
     status = group.status[0]
     n = status.points
     last = n - 1
-    reflect_away(group.factor, group.diagonal, n, j, v, column)
-    beta = 2.0 / dot(v, 0, v, 0, 0, n)
+    inverse = group.inverse
+    for i in range(j + 1):
+        carry[i] = inverse[row_start(j) + i]
+    for c in range(j, last):
+        row, below = row_start(c), row_start(c + 1)
+        x, y = carry[j], inverse[below + j]
+        length = math.sqrt(fma(x, x, y * y))
+        cosine, sine = y / length, x / length
+        cosines[c], sines[c] = cosine, sine
+        carry[c + 1] = 0.0
+        for i in range(j):
+            x, y = carry[i], inverse[below + i]
+            inverse[row + i] = fma(cosine, x, -sine * y)
+            carry[i] = fma(sine, x, cosine * y)
+        carry[j] = length
+        for i in range(j + 1, c + 2):  # without column j
+            x, y = carry[i], inverse[below + i]
+            inverse[row + i - 1] = fma(cosine, x, -sine * y)
+            carry[i] = fma(sine, x, cosine * y)
     for row in range(len(group.weights)):
-        product = -beta * dot(group.weights, row, v, 0, 0, n)
-        for i in range(n):
-            group.weights[row, i] = fma(product, v[i], group.weights[row, i])
-    # (I - beta v v^T) covariance (I - beta v v^T)
-    multiply_symmetric(group.covariance, n, v, turned)
-    for i in range(n):
-        turned[i] *= beta
-    half = 0.5 * beta * dot(v, 0, turned, 0, 0, n)
-    for i in range(n):
-        turned[i] = fma(-half, v[i], turned[i])
-    for i in range(n):
-        a, b = -v[i], -turned[i]
-        for q in range(i + 1):
-            group.covariance[i, q] = fma(a, turned[q], fma(b, v[q], group.covariance[i, q]))
-    if j != last:
-        for q in range(last):
-            group.factor[j, q] = group.factor[last, q]
-        group.diagonal[j] = group.diagonal[last]
-        group.norms[j] = group.norms[last]
-        for q in range(len(group.points)):
-            group.points[q, j] = group.points[q, last]
+        rotate(group.weights[row], 0, j, last, cosines, sines)
+    rotate_covariance(group.covariance, j, last, cosines, sines, carry)
+    for i in range(j, last):
+        group.norms[i] = group.norms[i + 1]
+    for q in range(len(group.points)):
+        for i in range(j, last):
+            group.points[q, i] = group.points[q, i + 1]
     status.points = last
     status.changes += 1
 
 
 @inner
-def find_cheapest(group, expert, outputs, keep):
+def rotate(numbers, start, first, last, cosines, sines):
+    """Rotate numbers after ``start``, each with the next, from ``first`` to ``last``."""
+    x = numbers[start + first]
+    for c in range(first, last):
+        y = numbers[start + c + 1]
+        numbers[start + c] = fma(cosines[c], x, -sines[c] * y)
+        x = fma(sines[c], x, cosines[c] * y)
+    numbers[start + last] = x
+
+
+@inner
+def rotate_covariance(covariance, first, last, cosines, sines, carry):
+    """The same on both sides of a symmetric matrix."""
+    for i in range(first + 1):
+        carry[i] = covariance[row_start(first) + i]
+    for c in range(first, last):
+        row, below = row_start(c), row_start(c + 1)
+        # Row c + 1 in the rotated coordinates before c; row c waits in ``carry``.
+        rotate(covariance, below, first, c, cosines, sines)
+        cosine, sine = cosines[c], sines[c]
+        for i in range(c):
+            x, y = carry[i], covariance[below + i]
+            covariance[row + i] = fma(cosine, x, -sine * y)
+            carry[i] = fma(sine, x, cosine * y)
+        d, x, e = carry[c], covariance[below + c], covariance[below + c + 1]
+        a, b = fma(cosine, d, -sine * x), fma(cosine, x, -sine * e)
+        covariance[row + c] = fma(cosine, a, -sine * b)
+        carry[c] = fma(sine, a, cosine * b)
+        a, b = fma(sine, d, cosine * x), fma(sine, x, cosine * e)
+        carry[c + 1] = fma(sine, a, cosine * b)
+
+
+@inner
+def find_cheapest(group, expert, outputs, keep, costs, diagonal, alphas):
     """The point among the first ``keep`` without which the expert's functions change least."""
     n = group.status[0].points
+    for i in range(n):
+        costs[i] = diagonal[i] = 0.0
+    place = 0
+    for c in range(n):
+        for i in range(c + 1):
+            diagonal[i] = fma(group.inverse[place + i], group.inverse[place + i], diagonal[i])
+        place += c + 1
+    for c in range(outputs):
+        multiply_back(group.inverse, n, group.weights[expert * outputs + c], alphas)
+        for i in range(n):
+            costs[i] = fma(alphas[i], alphas[i], costs[i])
     best, cheapest = 0, math.inf
     for i in range(keep):
-        cost = 0.0
-        for c in range(outputs):
-            alpha = dot(group.factor, i, group.weights, expert * outputs + c, 0, n)
-            cost = fma(alpha, alpha, cost)
-        cost /= group.diagonal[i]
+        cost = costs[i] / diagonal[i]
         if cost < cheapest:
             best, cheapest = i, cost
     return best
@@ -186,8 +227,9 @@ def look_at_slopes(group, outputs, z, k, alphas, slope):
     rate = max(1.0 / status.looks, status.interval / 2000.0)
     for c in range(outputs):
         total = 0.0
+        multiply_back(group.inverse, n, group.weights[c], alphas)
         for i in range(n):
-            alphas[i] = dot(group.factor, i, group.weights, c, 0, n) * (k[i] - 1.0)
+            alphas[i] *= k[i] - 1.0
             total += alphas[i]
         for j in range(width):
             slope[c, j] = 2.0 * status.gamma * group.scales[j]
@@ -278,6 +320,24 @@ def is_wanted(status, novelty, best, own, draw):
     return wanted
 
 
+@inner
+def coordinates(group, rows, t, calm, k, u, squares):
+    """Kernel values and coordinates of row t, and of the next three where points rarely change.
+
+    Into ``k`` and ``u`` (4, m) and ``squares`` (4,), with the same bits in any case. Returns how
+    many rows.
+    """
+    n = group.status[0].points
+    if calm < 4 or t + 4 > len(rows):
+        squares[0] = kernel_row(group, rows[t], k[0])
+        multiply_lower(group.inverse, n, k[0], u[0])
+        return 1
+    for r in range(4):
+        squares[r] = kernel_row(group, rows[t + r], k[r])
+    multiply_lower4(group.inverse, n, k, u)
+    return 4
+
+
 @compiled
 def group_pass(group, outputs, rows, targets, sample_weights, out, first, variances):
     """Predict each row, then learn it; without targets, predict alone.
@@ -294,17 +354,25 @@ def group_pass(group, outputs, rows, targets, sample_weights, out, first, varian
     status = group.status[0]
     capacity = len(group.norms)
     experts = len(group.rates) + 1
-    k, u, h, v, work, alphas = np.empty((6, capacity))
+    h, last, v, work, alphas = np.empty((5, capacity))
+    k_rows, u_rows, squares = np.empty((4, capacity)), np.empty((4, capacity)), np.empty(4)
+    begin, end, calm = 0, 0, 4  # rows in these arrays, rows since the points have changed
     values, gradient = np.empty((experts, outputs)), np.empty(outputs)
     slope = np.empty((outputs, rows.shape[1]))
     k_xx = status.amplitude + 1.0
+    gain = 0.0  # with which the covariance has yet to be reduced along ``last``
     for t in range(len(rows)):
         z = rows[t]
         n = status.points
-        square = kernel_row(group, z, k)
-        reach = min(whiten(group.factor, k, n, u), k_xx)
+        if t >= end:
+            begin, end = t, t + coordinates(group, rows, t, calm, k_rows, u_rows, squares)
+        k, u, square = k_rows[t - begin], u_rows[t - begin], squares[t - begin]
+        reach = min(dot(u, 0, u, 0, 0, n), k_xx)
         novelty = k_xx - reach
-        multiply_symmetric(group.covariance, n, u, h)
+        if gain > 0.0:
+            multiply_reduced(group.covariance, n, gain, last, u, h)
+        else:
+            multiply_symmetric(group.covariance, n, u, h)
         variance = max(0.0, dot(h, 0, u, 0, 0, n)) + novelty
         variances[t] = variance
         for e in range(experts):
@@ -322,7 +390,8 @@ def group_pass(group, outputs, rows, targets, sample_weights, out, first, varian
         best, own = judge(group, values, target, out, t, first)
         if is_wanted(status, novelty, best, own, uniform(status)):
             add_point(group, z, square, novelty, u, h, k, work)
-            reach = k_xx
+            reach, end, calm = k_xx, t, -1
+        calm += 1
         if status.numbers:
             error = target - values[0, 0]
             gain = learn_numbers(group, error, variance, reach, importance, values, target, u, h)
@@ -331,25 +400,27 @@ def group_pass(group, outputs, rows, targets, sample_weights, out, first, varian
             gain = learn_classes(group, variance, reach, importance, values, label, gradient, u, h)
         n = status.points
         gain = thinned(gain, variance, uniform(status))
-        if gain > 0.0:
-            for i in range(n):
-                c = -gain * h[i]
-                for q in range(i + 1):
-                    group.covariance[i, q] = fma(c, h[q], group.covariance[i, q])
+        h, last = last, h
         status.seen += 1
         if status.interval > 0 and status.seen % status.interval == 0:
             look_at_slopes(group, outputs, z, k, alphas, slope)
         if n > status.most:
-            drop_point(group, find_cheapest(group, best, outputs, n - 1), v, work, alphas)
+            if gain > 0.0:
+                reduce_symmetric(group.covariance, n, gain, last)
+                gain = 0.0
+            j = find_cheapest(group, best, outputs, n - 1, v, work, alphas)
+            drop_point(group, j, v, work, alphas)
+    if gain > 0.0:
+        reduce_symmetric(group.covariance, status.points, gain, last)
 
 
 @compiled
 def shrink_group(group, outputs, most):
     """Drop points until there are ``most``, those first that the second order needs least."""
-    v, column, turned = np.empty((3, len(group.norms)))
+    v, work, alphas = np.empty((3, len(group.norms)))
     while group.status[0].points > most:
-        j = find_cheapest(group, 0, outputs, group.status[0].points)
-        drop_point(group, j, v, column, turned)
+        j = find_cheapest(group, 0, outputs, group.status[0].points, v, work, alphas)
+        drop_point(group, j, v, work, alphas)
 
 
 @compiled

@@ -1,8 +1,8 @@
 """Kernel recursive least squares that forgets, on a fixed number of points (KRLS-T).
 
 Van Vaerenbergh, Lazaro-Gredilla and Santamaria, "Kernel recursive least-squares tracker for
-time-varying regression", 2012, Algorithm 1, in the coordinates of ``group``: mu = K S w and
-Sigma = K S covariance S^T K, so that the prior covariance is the identity. Classes, which the paper
+time-varying regression", 2012, Algorithm 1, in the coordinates of ``group``: mu = L w and
+Sigma = L covariance L^T, so that the prior covariance is the identity. Classes, which the paper
 does not have, are learned by implicit steps of the softmax loss.
 """
 
@@ -19,11 +19,10 @@ from kernelstream.core.experts.group import (
     learn_classes,
     learn_numbers,
     look_at_slopes,
-    whiten,
 )
 from kernelstream.core.experts.steps import softmax
 from kernelstream.core.jit import compiled, inner
-from kernelstream.core.lanes import dot, fma, multiply_symmetric
+from kernelstream.core.lanes import dot, fma, multiply_lower, multiply_symmetric
 
 
 @inner
@@ -33,11 +32,13 @@ def return_to_prior(group, kept, gain, h):
     Sigma <- kept (Sigma - gain h h^T) + (1 - kept) K, mu <- sqrt(kept) mu.
     """
     n = group.status[0].points
+    place = 0
     for i in range(n):
         c = -gain * h[i]
         for q in range(i + 1):
-            group.covariance[i, q] = kept * fma(c, h[q], group.covariance[i, q])
-        group.covariance[i, i] += 1.0 - kept
+            group.covariance[place + q] = kept * fma(c, h[q], group.covariance[place + q])
+        place += i + 1
+        group.covariance[place - 1] += 1.0 - kept
     if kept < 1.0:
         root = math.sqrt(kept)
         for row in range(len(group.weights)):
@@ -74,7 +75,8 @@ def tracker_pass(group, kept, noise, outputs, rows, targets, sample_weights, out
         if noise > 0.0:
             status.noise = noise
         square = kernel_row(group, z, k)
-        reach = min(whiten(group.factor, k, n, u), k_xx)
+        multiply_lower(group.inverse, n, k, u)
+        reach = min(dot(u, 0, u, 0, 0, n), k_xx)
         novelty = k_xx - reach
         multiply_symmetric(group.covariance, n, u, h)
         variance = max(0.0, dot(h, 0, u, 0, 0, n)) + novelty
@@ -104,4 +106,5 @@ def tracker_pass(group, kept, noise, outputs, rows, targets, sample_weights, out
         if status.interval > 0 and status.seen % status.interval == 0:
             look_at_slopes(group, outputs, z, k, alphas, slope)
         if status.points > status.most:  # the newcomer may be the one to leave
-            drop_point(group, find_cheapest(group, 0, outputs, status.points), v, work, alphas)
+            j = find_cheapest(group, 0, outputs, status.points, v, work, alphas)
+            drop_point(group, j, v, work, alphas)

@@ -18,6 +18,28 @@ def wear(delta, k_xx):
 
 
 @inner
+def extend(state, rows, i, square, absolute, k_xx, new, a, delta):
+    """Sample i becomes a point with the weights ``new``; the factor is extended along."""
+    status = state.status[0]
+    n = status.order
+    store(state, n, rows, i, square, absolute, k_xx)
+    for c in range(state.weights.shape[0]):
+        state.weights[c, n] = new[c]
+    append_point(state.factor, state.diagonal, n, a, delta)
+    status.order = n + 1
+    status.changes += wear(delta, k_xx)
+
+
+@inner
+def spread_out(state, new, a):
+    """The weights ``new`` of a sample go to the points, to each the share ``a``."""
+    for c in range(state.weights.shape[0]):
+        if new[c] != 0.0:
+            for j in range(state.status[0].order):
+                state.weights[c, j] = fma(a[j], new[c], state.weights[c, j])
+
+
+@inner
 def take_in(state, rows, i, square, absolute, values, k_xx, new, outputs, budget, work):
     """Add ``new`` k(x_i, .) to the function; a capacity for one more point is assumed.
 
@@ -50,18 +72,10 @@ def take_in(state, rows, i, square, absolute, values, k_xx, new, outputs, budget
         skip = not goes_first(state, outputs, error, a, delta)
     if skip:
         status.dependent += dependent
-        for c in range(columns):
-            if new[c] != 0.0:
-                for j in range(n):
-                    state.weights[c, j] = fma(a[j], new[c], state.weights[c, j])
+        spread_out(state, new, a)
         find_cheapest(state, outputs)
         return error
 
-    store(state, n, rows, i, square, absolute, k_xx)
-    for c in range(columns):
-        state.weights[c, n] = new[c]
-    append_point(state.factor, state.diagonal, n, a, delta)
-    status.order = n + 1
-    status.changes += wear(delta, k_xx)
+    extend(state, rows, i, square, absolute, k_xx, new, a, delta)
     look_again(state, outputs)
     return 0.0

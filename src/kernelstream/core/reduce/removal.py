@@ -14,25 +14,37 @@ from kernelstream.core.lanes import fma
 
 
 @inner
-def _length(state, j):
-    """The norm of what point ``j`` contributes to the function."""
+def square_length(state, j):
+    """|w_j|^2 k(x_j, x_j) at scale 1."""
     square = 0.0
     for c in range(state.weights.shape[0]):
         square = fma(state.weights[c, j], state.weights[c, j], square)
-    return state.status[0].scale * math.sqrt(square * state.self_kernels[j])
+    return square * state.self_kernels[j]
 
 
 @inner
-def remove(state, j):
-    """Drop point ``j``; the last one takes its place. Books the distance to the function before."""
+def _length(state, j):
+    """The norm of what point ``j`` contributes to the function."""
+    return state.status[0].scale * math.sqrt(square_length(state, j))
+
+
+@inner
+def drop(state, j):
+    """Drop point ``j`` because there are too many; the last one takes its place."""
     status = state.status[0]
-    status.error_spent += _length(state, j)
     last = status.order - 1
     if j != last:
         move(state, last, j, 0)
     status.order = last
     status.removed += 1
     status.forced += 1
+
+
+@inner
+def remove(state, j):
+    """Drop point ``j``. Books the distance to the function before."""
+    state.status[0].error_spent += _length(state, j)
+    drop(state, j)
 
 
 @lean

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,19 +12,12 @@ from kernelstream.core.experts.mixture import MixtureState, mix_classes, mix_num
 from kernelstream.core.experts.targets import chain_pass, level_pass
 from kernelstream.models._auto._group import FIRST_SCALES, SIZE, Group, is_renewal, next_renewal
 from kernelstream.models._auto._history import FIRST, History
-from kernelstream.models._auto._intervals import Intervals
+from kernelstream.models._auto._sizes import DECAYS, LINEAR, SCALES, WIDEST_METRIC, Sizes
 from kernelstream.models._auto._told import shares_of
 
-#: gamma times features of the groups at the beginning, and how they learn scales of columns.
-SCALES = ((0.125, 1.0, 4.0), (0.5, 0.5, 1.0), (2.0, 1.0, 4.0))
 #: How far length scales may move.
 _COARSEST, _FINEST = 1 / 32, 512.0
-#: Linear experts: whether the last target is an input, and how fast they forget.
-LINEAR = ((False, 1.0), (False, 0.999), (True, 1.0), (True, 0.999))
-#: Decays of the chains of classes; the last one counts classes alone.
-_DECAYS = (0.999, 0.95, 0.999)
-#: Points of a group before the race, and of the leading one after it.
-MOST, LARGE = 128, 300
+_MANY = 16384
 #: Rows between two looks at the groups, and before the first race.
 EVERY = FIRST
 _FIRST_RACE = 2048
@@ -36,81 +29,6 @@ _LAST_REHEARSAL = 2048
 _KEPT_IN_DRIFT = 0.02
 #: Events that are remembered.
 _MOST_EVENTS = 50
-#: The full metric needs the square of the features.
-_WIDEST_METRIC = 128
-
-
-class Sizes(NamedTuple):
-    """What a committee may hold."""
-
-    most: int  # points of a group
-    large: int  # points of the leading group after the race
-    memory: int  # rows that a new group learns from
-    diagonal: bool  # whether linear experts keep the diagonal of their covariance alone
-
-
-def plan(
-    features: int,
-    outputs: int,
-    numbers: bool,
-    delayed: bool,
-    max_points: int | None,
-    max_bytes: int | None,
-) -> Sizes:
-    """What fits: as many points as possible, after what the other experts need."""
-    limit = np.inf if max_bytes is None else max_bytes
-    linear = sum(8 * (1 + features + outputs * lagged) ** 2 for lagged, _ in LINEAR)
-    memory = int(min(512, max(16, limit / 8 // (8 * (features + 1)))))
-
-    thrift = False
-
-    def sizes(most: int, large: int) -> Sizes:
-        if thrift:
-            return Sizes(most, large, 16, True)
-        return Sizes(most, large, memory, linear > limit / 4)
-
-    def largest(room: int, make: Any) -> int:
-        low, high = 0, room
-        while low < high:
-            middle = (low + high + 1) // 2
-            fits = nbytes_for(features, outputs, numbers, delayed, make(middle)) <= limit
-            low, high = (middle, high) if fits else (low, middle - 1)
-        return low
-
-    room = 2 * LARGE if max_points is None else max_points
-    most = largest(min(MOST, room // 3), lambda size: sizes(size, size))
-    if most == 0:  # nothing but points
-        thrift = True
-        most = largest(min(MOST, room // 3), lambda size: sizes(size, size))
-    if most == 0:
-        least = nbytes_for(features, outputs, numbers, delayed, sizes(1, 1))
-        raise ValueError(
-            f"max_bytes={max_bytes} does not hold a single point: for {features} features and "
-            f"{outputs} outputs it must be {least} at least"
-        )
-    # Either the leading group and two others, or two large ones.
-    beyond = min(room - 2 * most, room // 2)
-    return sizes(most, max(most, largest(beyond, lambda size: sizes(most, max(most, size)))))
-
-
-def nbytes_for(features: int, outputs: int, numbers: bool, delayed: bool, sizes: Sizes) -> int:
-    """The most bytes that a model ever holds, in closed form."""
-    full = features <= _WIDEST_METRIC
-    small, large = (Group.nbytes_for(features, outputs, m, False) for m in sizes[:2])
-    turned, long = (Group.nbytes_for(features, outputs, m, full) for m in sizes[:2])
-    groups = max(3 * small, large + small + turned, large + long)
-    experts, count = 0, len(SCALES) * SIZE + (2 if numbers else len(_DECAYS))
-    for lagged, _ in LINEAR:
-        if not (lagged and delayed):
-            width = 1 + features + outputs * lagged
-            experts += 8 * width * ((1 if sizes.diagonal else width) + outputs)
-            experts += LINEAR_STATUS.itemsize
-            count += 1
-    mixture = 8 * (1 if delayed else 2) * (count * (count + 6) + 10) + 8
-    counts = 8 * len(_DECAYS) * (outputs + 1) * outputs
-    errors = Intervals.nbytes_for(1 if delayed else 2) if numbers else 0
-    memory = 8 * (sizes.memory + 9) * (features + 1)
-    return groups + experts + mixture + counts + errors + memory + History.nbytes_for()
 
 
 class Committee:
@@ -139,7 +57,7 @@ class Committee:
         ]
         self.last = np.array([0.0 if numbers else -1.0])
         self.level, self.level_seen = np.zeros(1), np.zeros(1)
-        self.counts = np.zeros((len(_DECAYS), outputs + 1, outputs))
+        self.counts = np.zeros((len(DECAYS), outputs + 1, outputs))
         self.memory_rows = np.empty((0, features))
         self.memory_targets = np.empty(0)
         self.raced = 0  # the row of the race, 0 before
@@ -153,15 +71,21 @@ class Committee:
         self.allowed = self.mixture.used.copy()
 
     def begun_again(self) -> Committee:
-        """One that has learned nothing but the scales of columns."""
+        """One that has learned nothing but the scales of columns, and which group is to lead."""
         result = Committee(
             self.features, self.outputs, self.numbers, self.sizes, self.delayed, self.forget,
             self.seed,
         )  # fmt: skip
-        leader = self.groups[int(np.argmin(self.group_losses()))]
+        best = int(np.argmin(self.group_losses()))
         for group, old in zip(result.groups, self.groups, strict=True):
-            if group is not None and leader is not None:
-                group.begin_like(old or leader)
+            learned = old or self.groups[best]
+            if group is not None and learned is not None:
+                group.begin_like(learned)
+        leader = result.groups[best]
+        if leader is not None and self.seen < _FIRST_RACE and self._is_steady():
+            # Too short for a race, but the rows come again.
+            result.raced, result.leader = 1, best
+            leader.resize(result.sizes.leading)
         return result
 
     # ---- the parts --------------------------------------------------------------------
@@ -186,7 +110,7 @@ class Committee:
 
     @property
     def experts(self) -> int:
-        return SIZE * len(self.groups) + len(self.linear) + (2 if self.numbers else len(_DECAYS))
+        return SIZE * len(self.groups) + len(self.linear) + (2 if self.numbers else len(DECAYS))
 
     def _uses_last_target(self) -> NDArray[np.bool_]:
         found = np.zeros(self.experts, bool)
@@ -194,7 +118,7 @@ class Committee:
         for place, linear in enumerate(self.linear):
             found[first + place] = linear.status[0]["lagged"]
         last = first + len(self.linear)
-        found[last : last + (1 if self.numbers else len(_DECAYS) - 1)] = True
+        found[last : last + (1 if self.numbers else len(DECAYS) - 1)] = True
         return found
 
     def _kernel_and_linear(self) -> list[int]:
@@ -278,9 +202,7 @@ class Committee:
         """Other sizes: caps changed, or there are more classes."""
         for place, group in enumerate(self.groups):
             if group is not None:
-                won = len(group.turn) > 0 and place != self.challenger
-                large = bool(self.raced) and (place == self.leader or won)
-                group.resize(sizes.large if large else sizes.most)
+                group.resize(self._size(sizes) if place == self.leader else sizes.most)
         for k, linear in enumerate(self.linear):
             if sizes.diagonal and len(linear.covariance) > 1:
                 diagonal = np.diagonal(linear.covariance)[None].copy()
@@ -318,7 +240,7 @@ class Committee:
             level_pass(self.last, self.level, self.level_seen, targets, opinions, first)
             mix_numbers(self.mixture, opinions, targets, weights, out)
         else:
-            chain_pass(self.last, self.counts, np.array(_DECAYS), targets, opinions, first)
+            chain_pass(self.last, self.counts, np.array(DECAYS), targets, opinions, first)
             mix_classes(self.mixture, opinions, targets, weights, out)
         if len(targets):
             keep = self.sizes.memory
@@ -350,6 +272,7 @@ class Committee:
             self._judge_challenger()
             self._undo_race()
             self._race()
+            self._lead()
             self._move()
         if self.history.is_due(self.seen):
             self.history.append(shares_of(self), self.seen)
@@ -412,28 +335,52 @@ class Committee:
         losses, place = self.group_losses(), self.challenger
         group = self.groups[place]
         if group is not None and losses[place] < losses[self.leader]:
-            group.resize(self.sizes.large)
             losses[[k for k, other in enumerate(self.groups) if other is None or k == place]] = -1
             self._place(int(np.argmax(losses)), None)
+            old, self.leader = self.groups[self.leader], place
+            if old is not None:
+                old.resize(self.sizes.most)
+            group.resize(self._size(self.sizes))
             self._note("the full metric leads")
         else:
             self._place(place, None)
             self._note("the full metric was no better")
         self.challenger = -1
 
+    def _size(self, sizes: Sizes) -> int:
+        """Points of the leading group: more when there are rows enough to learn them from."""
+        return sizes.large if self.seen >= _MANY else sizes.leading
+
+    def _lead(self) -> None:
+        """Now and then look whether the right group has the points, and enough of them."""
+        if not self.raced or self.challenger >= 0 or self.seen & (self.seen - 1):
+            return
+        recent = self.mixture.recent[0, : SIZE * len(self.groups)].reshape(-1, SIZE).sum(axis=1)
+        best, leader = int(np.argmax(recent)), self.groups[self.leader]
+        if recent[best] > 0.5 and recent[self.leader] < 0.25 and leader is not None:
+            leader.resize(self.sizes.most)
+            self.leader, leader = best, self.groups[best]
+            self._note("another group leads now")
+        if leader is not None:
+            leader.resize(self._size(self.sizes))
+
+    def _is_steady(self) -> bool:
+        """Whether experts for which all rows count alike have most of the weight."""
+        return bool(self.mixture.recent[0, self._lasting()].sum() > 0.5)
+
     def _race(self) -> None:
         """Where the stream does not change, the best length scale gets more points."""
         if self.raced or self.seen < _FIRST_RACE or self.seen & (self.seen - 1):
             return
-        if self.mixture.recent[0, self._lasting()].sum() <= 0.5:
+        if not self._is_steady():
             return
         losses = self.group_losses()
         self.raced, self.leader = self.seen, int(np.argmin(losses))
         leader, worst = self.groups[self.leader], int(np.argmax(losses))
         assert leader is not None
-        leader.resize(self.sizes.large)
+        leader.resize(self._size(self.sizes))
         self._note(f"length scale {leader.scale:g} leads")
-        if self.features <= _WIDEST_METRIC:
+        if self.features <= WIDEST_METRIC:
             group = self._group(max(leader.scale, 2.0), 1.0, 4.0, self.seen, full=True)
             self._place(worst, group)
             self.challenger = worst

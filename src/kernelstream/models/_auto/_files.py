@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import rq
 
 from kernelstream.core.experts.group import GroupState
-from kernelstream.models._auto._group import Group, live
+from kernelstream.models._auto._group import Group, live, packed
 from kernelstream.parts import Arrays
 
 _SETTINGS = ("scale", "power", "shrinkage")
@@ -34,6 +35,8 @@ def read_group(
     note: Mapping[str, Any], arrays: Arrays,
 ) -> Group:  # fmt: skip
     """The group behind a header and arrays, if it has one of these sizes."""
+    if "factor" in arrays:
+        arrays = _triangular(arrays)
     settings = [note[name] for name in _SETTINGS]
     if not all(type(number) is float and 0.0 < number < 1e300 for number in settings):
         raise ValueError("the settings of a group are out of range")
@@ -55,6 +58,26 @@ def read_group(
     if not group.residual() <= 1e-3:
         raise ValueError("the factor of a group does not belong to its points")
     return group
+
+
+def _triangular(arrays: Arrays) -> Arrays:
+    """Arrays as earlier versions wrote them, in the coordinates that there are now.
+
+    They had inverse(K) = S S^T with a full S, so that coordinates are rotated.
+    """
+    kept = {name: array for name, array in arrays.items() if name not in ("factor", "diagonal")}
+    factor, lower = arrays["factor"], arrays["covariance"]
+    square = factor.ndim == 2 and factor.shape == (factor.shape[0],) * 2 == lower.shape
+    if not square or arrays["weights"].shape[1:] != factor.shape[1:]:
+        raise ValueError("the factor of a group does not belong to its points")
+    if not len(factor):
+        return {**kept, "inverse": np.empty(0), "covariance": np.empty(0)}
+    upper, turn = rq(factor)
+    covariance = turn @ (lower + np.tril(lower, -1).T) @ turn.T
+    return {
+        **kept, "inverse": packed(upper.T), "covariance": packed(covariance),
+        "weights": arrays["weights"] @ turn.T,
+    }  # fmt: skip
 
 
 def record(status: NDArray[np.void]) -> dict[str, Any]:

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, eigh, solve_triangular
+from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
+from scipy.linalg.lapack import dtrtri
 
 from kernelstream.core.experts.group import (
     GROUP_STATUS,
@@ -27,19 +28,37 @@ FIRST_SCALES = 64
 #: How much of the certainty is kept when a factor is made again; without this the second-order
 #: expert becomes overconfident.
 _KEPT = 0.3
+#: The least variance that a function keeps in any direction.
+_LEAST = 1e-12
 
 
-#: Arrays of a group by the axes along which they are as long as there are points.
-BY_POINT = {
-    "points": (1,), "norms": (0,), "factor": (0, 1), "diagonal": (0,), "covariance": (0, 1),
-    "weights": (1,),
-}  # fmt: skip
+#: Arrays of a group whose last axis is as long as there are points, and triangles of that size.
+_BY_POINT = ("points", "norms", "weights")
+_TRIANGLES = ("inverse", "covariance")
+
+
+def triangle(n: int) -> int:
+    """Numbers in a triangle of n rows."""
+    return n * (n + 1) // 2
 
 
 def live(name: str, array: NDArray[Any], points: int) -> NDArray[Any]:
     """The part of a group's array that belongs to its points."""
-    axes = BY_POINT.get(name, ())
-    return array[tuple(slice(points if axis in axes else None) for axis in range(array.ndim))]
+    if name in _TRIANGLES:
+        return array[: triangle(points)]
+    return array[..., :points] if name in _BY_POINT else array
+
+
+def unpacked(numbers: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+    """The first n rows of a triangle that is held row by row, zeros above the diagonal."""
+    result = np.zeros((n, n))
+    result[np.tri(n, dtype=bool)] = numbers[: triangle(n)]
+    return result
+
+
+def packed(lower: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The reverse: the lower triangle of a matrix row by row."""
+    return lower[np.tri(len(lower), dtype=bool)]
 
 
 #: The last row at which groups are renewed between two powers of two.
@@ -95,8 +114,8 @@ class Group:
         status["interval"] = 8 if outputs <= 3 else 16
         room = most + 1
         self.state = GroupState(
-            status, np.zeros((features, room)), np.zeros(room), np.zeros((room, room)),
-            np.zeros(room), np.zeros((room, room)), np.zeros(((1 + len(rates)) * outputs, room)),
+            status, np.zeros((features, room)), np.zeros(room), np.zeros(triangle(room)),
+            np.zeros(triangle(room)), np.zeros(((1 + len(rates)) * outputs, room)),
             np.ones(features), np.zeros(features),
             np.zeros((features, features) if full else (0, 0)), np.array(rates, dtype=float),
             np.zeros(1 + len(rates)),
@@ -110,7 +129,7 @@ class Group:
     def nbytes_for(features: int, outputs: int, most: int, full: bool, rates: int = 3) -> int:
         """Bytes of a group, in closed form."""
         room, experts = most + 1, 1 + rates
-        numbers = room * (features + 2 + 2 * room + experts * outputs) + 3 * features
+        numbers = room * (features + 2 + room + experts * outputs) + 3 * features
         numbers += 2 * features * features * full + rates + experts
         return 8 * numbers + GROUP_STATUS.itemsize
 
@@ -181,10 +200,15 @@ class Group:
         return status["amplitude"] * np.exp(-status["gamma"] * squares) + 1.0  # type: ignore[no-any-return]
 
     def residual(self) -> float:
-        """max |S S^T K - I|: how good the factor is."""
+        """max |T^T T K - I|: how good the factor is."""
         n = self.order
-        factor = self.state.factor[:n, :n]
-        return float(np.abs(factor @ factor.T @ self.gram() - np.eye(n)).max(initial=0.0))
+        inverse = unpacked(self.state.inverse, n)
+        return float(np.abs(inverse.T @ inverse @ self.gram() - np.eye(n)).max(initial=0.0))
+
+    def coefficients(self) -> NDArray[np.float64]:
+        """(experts outputs, n): the functions as sums over the points' kernels."""
+        n = self.order
+        return self.state.weights[:, :n] @ unpacked(self.state.inverse, n)
 
     def begin_like(self, other: Group) -> None:
         """Begin with the scales of columns that another group has learned."""
@@ -199,7 +223,7 @@ class Group:
         state.status["noise"] = np.clip(state.status["noise"] * square, 1e-8, 1e4)
         state.status["mean_loss"] = np.minimum(state.status["mean_loss"] * square, 1e8)
         state.losses[:] = np.minimum(state.losses * square, 1e8)
-        state.weights[:, :n] += shift * state.factor[:n, :n].sum(axis=0)
+        state.weights[:, :n] += shift * unpacked(state.inverse, n).sum(axis=1)
         state.weights[:, :n] *= stretch
 
     def renew(self, kept: float = _KEPT) -> None:
@@ -211,10 +235,9 @@ class Group:
         status = state.status
         if n == 0:
             return
-        values = self.gram() @ state.factor[:n, :n]  # rows: the points' coordinates
+        values = self.gram() @ unpacked(state.inverse, n).T  # rows: the points' coordinates
         functions = state.weights[:, :n] @ values.T
-        lower = state.covariance[:n, :n]
-        covariance = values @ (lower + np.tril(lower, -1).T) @ values.T
+        spread = values @ _root(unpacked(state.covariance, n))
         if self.age >= FIRST_SCALES:
             self._learn_metric()
         gram = self.gram()
@@ -222,19 +245,18 @@ class Group:
         if len(own) < n:
             state.points[:, : len(own)] = state.points[:, own]
             state.norms[: len(own)] = state.norms[own]
-            functions, gram = functions[:, own], gram[np.ix_(own, own)]
-            covariance = covariance[np.ix_(own, own)]
+            functions, gram, spread = functions[:, own], gram[np.ix_(own, own)], spread[own]
             status["points"] = n = len(own)
         root = cholesky(gram, lower=True)
-        inverse = solve_triangular(root, np.eye(n), lower=True)
-        state.factor[:n, :n] = inverse.T
-        state.diagonal[:n] = np.square(inverse).sum(axis=0)
+        inverse = np.tril(dtrtri(root, lower=1)[0])
+        state.inverse[: triangle(n)] = packed(inverse)
         state.weights[:, :n] = functions @ inverse.T
-        covariance = inverse @ covariance @ inverse.T
-        sizes, axes = eigh(0.5 * (covariance + covariance.T))
-        sizes = 1.0 / (kept / np.maximum(sizes, 1e-12) + (1.0 - kept))
-        covariance = (axes * sizes) @ axes.T
-        state.covariance[:n, :n] = np.tril(0.5 * (covariance + covariance.T))
+        # With C = B B^T: (kept inverse(C) + (1 - kept) I)^-1 = B (kept I + (1 - kept) B^T B)^-1 B^T
+        spread = inverse @ spread
+        certain = (1.0 - kept) * (spread.T @ spread)
+        np.fill_diagonal(certain, certain.diagonal() + kept)
+        spread = solve_triangular(cholesky(certain, lower=True), spread.T, lower=True)
+        state.covariance[: triangle(n)] = packed(spread.T @ spread)
 
     def _learn_metric(self) -> None:
         state, n = self.state, self.order
@@ -273,10 +295,10 @@ class Group:
         status, n = self.state.status, self.order
         status["most"] = most
         changed = {}
-        for name, axes in BY_POINT.items():
+        for name in (*_BY_POINT, *_TRIANGLES):
             old = getattr(self.state, name)
-            shape = [most + 1 if axis in axes else size for axis, size in enumerate(old.shape)]
-            changed[name] = np.zeros(shape)
+            size = triangle(most + 1) if name in _TRIANGLES else most + 1
+            changed[name] = np.zeros((*old.shape[:-1], size))
             live(name, changed[name], n)[...] = live(name, old, n)
         self.state = GroupState(**{**self.state._asdict(), **changed})
 
@@ -288,6 +310,15 @@ class Group:
         self.outputs += 1
         self.state = self.state._replace(weights=weights.reshape(-1, room))
         self.state.status["interval"] = 8 if self.outputs <= 3 else 16
+
+
+def _root(lower: NDArray[np.float64]) -> NDArray[np.float64]:
+    """R with R R^T = C, a covariance of which the lower triangle is held."""
+    try:
+        return cholesky(lower + _LEAST * np.eye(len(lower)), lower=True)  # type: ignore[no-any-return]
+    except LinAlgError:  # rounding made it indefinite
+        sizes, axes = eigh(lower, lower=True)
+        return axes * np.sqrt(np.maximum(sizes, _LEAST))  # type: ignore[no-any-return]
 
 
 def amplitude(scale: float, numbers: bool) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.models._auto._committee import Committee, Sizes
+from kernelstream.models._auto._committee import Committee
 from kernelstream.models._auto._files import (
     fill,
     fill_record,
@@ -20,6 +20,7 @@ from kernelstream.models._auto._group import RATES, SIZE
 from kernelstream.models._auto._history import History
 from kernelstream.models._auto._intervals import Intervals
 from kernelstream.models._auto._learning import UnitState
+from kernelstream.models._auto._sizes import Sizes
 from kernelstream.models._auto._units import RowUnits, TargetUnits
 from kernelstream.parts import Arrays, part_of, prefixed
 
@@ -129,7 +130,13 @@ class AutoState(UnitState):
                 None
                 if note is None
                 else read_group(
-                    committee.features, committee.outputs, numbers, sizes[:2], RATES, note, own
+                    committee.features,
+                    committee.outputs,
+                    numbers,
+                    (sizes.most, sizes.leading, sizes.large),
+                    RATES,
+                    note,
+                    own,
                 )
             )
         for linear, note in zip(committee.linear, header["linear"], strict=True):

@@ -1,0 +1,106 @@
+"""Comparators against what other programs were seen to do: the same mistakes, sample by sample.
+
+``benchmarks/recorded`` has what the other program said, and with which parameters.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+import zlib
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from benchmarks.data import folder
+from benchmarks.tables import show
+from kernelstream import (
+    CapWarning,
+    ForgetronClassifier,
+    KernelPerceptronClassifier,
+    OGDClassifier,
+    WindowedOGDClassifier,
+    make_multidist,
+)
+from kernelstream.streams import load_dataset
+
+RECORDED = Path(__file__).parent / "recorded"
+
+#: The streams on which other programs were run.
+STREAMS: dict[str, dict[str, Any]] = {
+    "multidist": {"gamma": 2.0, "samples": 2000},
+    "a9a": {"gamma": 0.0625, "samples": 3000},
+    "w8a": {"gamma": 0.125, "samples": 3000},
+    "ijcnn1": {"gamma": 2.0, "samples": 3000},
+}
+BUDGET, ETA, ALPHA = 50, 0.25, 2.0**-10
+
+#: Their names for methods, ours, and whether the definitions agree.
+METHODS: dict[str, tuple[Any, bool]] = {
+    "Perceptron": (partial(KernelPerceptronClassifier, max_points=None), True),
+    "OGD": (partial(OGDClassifier, eta0=ETA, alpha=0.0, max_points=None), True),
+    "BOGD": (partial(WindowedOGDClassifier, eta0=ETA, alpha=ALPHA, max_points=BUDGET), True),
+    "Forgetron": (partial(ForgetronClassifier, max_points=BUDGET), False),
+}
+
+
+def stream(name: str) -> tuple[Any, Any] | None:
+    """Samples in random order with labels -1 and 1; None where the data is not present."""
+    count = STREAMS[name]["samples"]
+    if name == "multidist":
+        X, y = make_multidist(count, random_state=0)
+        return X, np.where(y < 2, 1, -1)
+    if folder() is None:
+        return None
+    data = load_dataset(name, folder())
+    order = np.random.default_rng(0).permutation(len(data.y_train))[:count]
+    X = data.X_train[order].astype(np.float64)
+    return X, np.where(data.y_train[order] > 0, 1, -1)
+
+
+def recorded(program: str) -> dict[str, Any]:
+    """What a program said, by method and stream."""
+    document = json.loads((RECORDED / f"{program}.json").read_text("utf-8"))
+    runs = [run for run in document["runs"] if run["precision"] == "double"]
+    return {(run["method"], run["stream"]): run for run in runs}
+
+
+def mistakes(model: Any, X: Any, y: Any) -> Any:
+    """Whether each sample was predicted wrongly, before it was learned from."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CapWarning)
+        return model.predict_then_learn(csr_array(X), y, classes=[-1, 1]) != y
+
+
+def where(wrong: Any) -> int:
+    """A number that says which samples were mistakes."""
+    return zlib.crc32(np.packbits(wrong).tobytes())
+
+
+def kol() -> None:
+    """Mistakes of LIBOL's kernel library and of ours."""
+    found = recorded("kol")
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        for name, chosen in STREAMS.items():
+            samples = stream(name)
+            for method, (make, agree) in METHODS.items():
+                theirs = found[method, name]
+                if samples is None:
+                    yield name, method, theirs["mistakes"], "data not present", ""
+                    continue
+                model = make(gamma=chosen["gamma"], random_state=0)
+                wrong = mistakes(model, *samples)
+                same = "the same" if where(wrong) == theirs["where"] else "others"
+                same += "" if agree else " (other definition)"
+                yield name, method, theirs["mistakes"], int(wrong.sum()), same
+
+    show(
+        "Mistakes of LIBOL's KOL and of ours",
+        ["stream", "method", "KOL", "ours", "at which samples"],
+        rows(),
+    )

@@ -1,0 +1,100 @@
+"""How many experts an automatic model has, how large they may become, and the bytes of it all."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelstream.core.experts.linear import LINEAR_STATUS
+from kernelstream.models._auto._group import SIZE, Group
+from kernelstream.models._auto._history import History
+from kernelstream.models._auto._intervals import Intervals
+
+#: gamma times features of the groups at the beginning, and how they learn scales of columns.
+SCALES = ((0.125, 1.0, 4.0), (0.5, 0.5, 1.0), (2.0, 1.0, 4.0))
+#: Linear experts: whether the last target is an input, and how fast they forget.
+LINEAR = ((False, 1.0), (False, 0.999), (True, 1.0), (True, 0.999))
+#: Decays of the chains of classes; the last one counts classes alone.
+DECAYS = (0.999, 0.95, 0.999)
+#: Points of a group before the race, of the leading one after it, and once many rows were seen.
+MOST, LARGE, LARGEST = 128, 300, 400
+#: The full metric needs the square of the features.
+WIDEST_METRIC = 128
+
+
+class Sizes(NamedTuple):
+    """What a committee may hold."""
+
+    most: int  # points of a group
+    large: int  # points of the leading group in the end
+    memory: int  # rows that a new group learns from
+    diagonal: bool  # whether linear experts keep the diagonal of their covariance alone
+
+    @property
+    def leading(self) -> int:
+        """Points of the leading group just after the race."""
+        return min(self.large, max(self.most, LARGE))
+
+
+def plan(
+    features: int,
+    outputs: int,
+    numbers: bool,
+    delayed: bool,
+    max_points: int | None,
+    max_bytes: int | None,
+) -> Sizes:
+    """What fits: as many points as possible, after what the other experts need."""
+    limit = np.inf if max_bytes is None else max_bytes
+    linear = sum(8 * (1 + features + outputs * lagged) ** 2 for lagged, _ in LINEAR)
+    memory = int(min(512, max(16, limit / 8 // (8 * (features + 1)))))
+
+    thrift = False
+
+    def sizes(most: int, large: int) -> Sizes:
+        if thrift:
+            return Sizes(most, large, 16, True)
+        return Sizes(most, large, memory, linear > limit / 4)
+
+    def largest(room: int, make: Any) -> int:
+        low, high = 0, room
+        while low < high:
+            middle = (low + high + 1) // 2
+            fits = nbytes_for(features, outputs, numbers, delayed, make(middle)) <= limit
+            low, high = (middle, high) if fits else (low, middle - 1)
+        return low
+
+    room = LARGEST + 2 * MOST if max_points is None else max_points
+    most = largest(min(MOST, room // 3), lambda size: sizes(size, size))
+    if most == 0:  # nothing but points
+        thrift = True
+        most = largest(min(MOST, room // 3), lambda size: sizes(size, size))
+    if most == 0:
+        least = nbytes_for(features, outputs, numbers, delayed, sizes(1, 1))
+        raise ValueError(
+            f"max_bytes={max_bytes} does not hold a single point: for {features} features and "
+            f"{outputs} outputs it must be {least} at least"
+        )
+    beyond = room - 2 * most  # the leading group and two others
+    return sizes(most, max(most, largest(beyond, lambda size: sizes(most, max(most, size)))))
+
+
+def nbytes_for(features: int, outputs: int, numbers: bool, delayed: bool, sizes: Sizes) -> int:
+    """The most bytes that a model ever holds, in closed form."""
+    full = features <= WIDEST_METRIC
+    small, large = (Group.nbytes_for(features, outputs, m, False) for m in sizes[:2])
+    turned, long = (Group.nbytes_for(features, outputs, m, full) for m in sizes[:2])
+    groups = max(3 * small, large + small + turned, long + small)
+    experts, count = 0, len(SCALES) * SIZE + (2 if numbers else len(DECAYS))
+    for lagged, _ in LINEAR:
+        if not (lagged and delayed):
+            width = 1 + features + outputs * lagged
+            experts += 8 * width * ((1 if sizes.diagonal else width) + outputs)
+            experts += LINEAR_STATUS.itemsize
+            count += 1
+    mixture = 8 * (1 if delayed else 2) * (count * (count + 6) + 10) + 8
+    counts = 8 * len(DECAYS) * (outputs + 1) * outputs
+    errors = Intervals.nbytes_for(1 if delayed else 2) if numbers else 0
+    memory = 8 * (sizes.memory + 9) * (features + 1)
+    return groups + experts + mixture + counts + errors + memory + History.nbytes_for()
