@@ -15,6 +15,7 @@ BENCHMARKS = {
     "first-use": "engine.first",
     "endurance": "speed.endurance",
     "polk-rates": "polk_rates.main",
+    "vectors": "vectors.main",
     "stability": "accuracy.stability",
     "parsimony": "accuracy.parsimony",
     "streams": "accuracy.streams",
