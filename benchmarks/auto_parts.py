@@ -19,6 +19,7 @@ from kernelstream.models._auto import _committee as committee
 from kernelstream.models._auto import _group as group
 
 ROWS = 1_000_000
+CAPS = (100_000, 200_000, 500_000, 1_000_000)
 GENERATORS = {
     name.removeprefix("make_").replace("_", " "): getattr(streams, name)
     for name in (
@@ -31,13 +32,20 @@ GENERATORS = {
 
 def soak() -> None:
     """A million rows of each generator, and rows that are hard on numerics."""
-    rows = []
     with threadpool_limits(1):
-        for name, make in GENERATORS.items():
-            X, y = make(int(share() * ROWS), random_state=0)
-            rows.append(_measured(name, np.asarray(X, dtype=float), y))
-        rows += [_measured(name, X, y) for name, (X, y) in _hard(int(share() * ROWS) // 10)]
-    show(["stream", "rows", "error", "largest residual", "bytes", "us per row"], rows)
+        show(
+            "The automatic model on long streams",
+            ["stream", "rows", "error", "largest residual", "bytes", "us per row"],
+            _soaked(),
+        )
+
+
+def _soaked() -> Iterator[list[Any]]:
+    for name, make in GENERATORS.items():
+        X, y = make(int(share() * ROWS), random_state=0)
+        yield _measured(name, np.asarray(X, dtype=float), y)
+    for name, (X, y) in _hard(int(share() * ROWS) // 10):
+        yield _measured(name, X, y)
 
 
 def _hard(n: int) -> Iterator[tuple[str, tuple[Any, Any]]]:
@@ -73,28 +81,52 @@ def _measured(name: str, X: Any, y: Any) -> list[Any]:
 
 def ablation() -> None:
     """What each part is worth: the error without it, over that with it."""
-    table = []
     with threadpool_limits(1):
-        for name in all_streams():
-            stream = read(name).first(max(500, int(share() * 20_000)))
-            whole = _error(stream)
-            ratios = [f"{whole:.4g}"]
-            for without in PARTS.values():
-                with without():
-                    ratios.append(f"{_error(stream) / whole:.3f}")
-            table.append([name, *ratios])
-            print(*table[-1], flush=True)
-    show(["stream", "error", *(f"without {part}" for part in PARTS)], table)
+        show(
+            "The error without a part, over that with all of them",
+            ["stream", "error", *(f"without {part}" for part in PARTS)],
+            _ablated(),
+        )
 
 
-def _error(stream: Any) -> float:
+def _ablated() -> Iterator[list[str]]:
+    for name in all_streams():
+        stream = read(name).first(max(500, int(share() * 20_000)))
+        whole = _error(stream)
+        ratios = []
+        for without in PARTS.values():
+            with without():
+                ratios.append(f"{_error(stream) / whole:.3f}")
+        yield [name, f"{whole:.4g}", *ratios]
+
+
+def memory() -> None:
+    """What less memory costs."""
+    with threadpool_limits(1):
+        show(
+            "The error with at most so many bytes, over that with 4,000,000",
+            ["stream", "error", *(f"{most:,}" for most in CAPS)],
+            _capped(),
+        )
+
+
+def _capped() -> Iterator[list[str]]:
+    for name in all_streams():
+        stream = read(name).first(max(500, int(share() * 20_000)))
+        whole = _error(stream)
+        errors = (_error(stream, max_bytes=most) for most in CAPS)
+        yield [name, f"{whole:.4g}", *(f"{error / whole:.3f}" for error in errors)]
+
+
+def _error(stream: Any, **caps: Any) -> float:
     """Percent of mistakes, or the root of the mean squared error in deviations."""
     if stream.numbers:
-        made = AutoRegressor(random_state=0).predict_then_learn(stream.X, stream.y)
+        made = AutoRegressor(random_state=0, **caps).predict_then_learn(stream.X, stream.y)
         wrong = np.square(made - stream.y)[1:]
         return float(np.sqrt(wrong.mean()) / stream.y.std())
     known = np.unique(stream.y)
-    made = AutoClassifier(random_state=0).predict_then_learn(stream.X, stream.y, classes=known)
+    model = AutoClassifier(random_state=0, **caps)
+    made = model.predict_then_learn(stream.X, stream.y, classes=known)
     return float(100.0 * np.mean(made != stream.y))
 
 

@@ -21,7 +21,7 @@ COUNTED = 32
 #: Of these the most frequent that are shown.
 SHOWN = 5
 #: Characters of "column=value" that are kept; the rest is replaced by a hash of the whole.
-_LONGEST = 200
+LONGEST = 200
 #: In place of "=value".
 _MISSING = "\0missing"
 
@@ -53,6 +53,10 @@ class HashedTexts:
     def held(self) -> HashedTexts:
         """The same: nothing is ever learned."""
         return self
+
+    def of_column(self, name: str) -> tuple[dict[str, int], int]:
+        """The inputs of texts that have one of their own, and that of a missing text."""
+        return {}, self.bucket(name + _MISSING)
 
     def names(self) -> list[str]:
         """Of the inputs."""
@@ -128,6 +132,16 @@ class Categories:
         result._hashed = self._hashed
         return result
 
+    def of_column(self, name: str) -> tuple[dict[str, int], int]:
+        """The inputs of texts that have one of their own, and that of a missing text."""
+        start = f"{name}="
+        own = {
+            token.removeprefix(start): k
+            for token, k in self.own.items()
+            if token[: len(start)] == start
+        }
+        return own, self._place(_shortened(name + _MISSING))
+
     def names(self) -> list[str]:
         """Of the inputs: "column=value", or what is shared."""
         free = [f"text[{place}] (free)" for place in range(len(self.own), self.room)]
@@ -191,10 +205,10 @@ def _by_row(
 
 
 def _shortened(token: str) -> str:
-    if len(token) <= _LONGEST:
+    if len(token) <= LONGEST:
         return token
     whole = hashlib.blake2b(token.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-    return f"{token[: _LONGEST - 20]}... {whole}"
+    return f"{token[: LONGEST - 20]}... {whole}"
 
 
 def _readable(token: str) -> str:
@@ -206,7 +220,7 @@ def _shared_name(place: int) -> str:
 
 
 def _is_token(token: Any) -> bool:
-    return isinstance(token, str) and len(token) <= _LONGEST
+    return isinstance(token, str) and len(token) <= LONGEST
 
 
 def _is_counted(pair: Any) -> bool:

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelstream import registry, storage
 from kernelstream._version import __version__
-from kernelstream.models._classifier import StreamClassifier, _outputs_for
+from kernelstream.models._classifier import StreamClassifier, outputs_for
 from kernelstream.models._files import Saved, embed, rebuild
 from kernelstream.models._regressor import StreamRegressor
 from kernelstream.models._stream import as_before_on_error
@@ -299,7 +299,7 @@ class StreamModel(Saved):
             return
         model._check_range(as_rows(X))
         if self.task == "classification" and getattr(model, "max_bytes", None) is not None:
-            model._check_room(_outputs_for(len(np.union1d(model.classes_, targets))))
+            model._check_room(outputs_for(len(np.union1d(model.classes_, targets))))
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:

@@ -201,3 +201,57 @@ def test_the_pull_alone_brings_agents_together():
             engine.round(number, {"a": (x, [0.0])})
         gap = float(abs(engine.predict("a", x) - engine.predict("b", x)).max())
         assert gap < 1e-2
+
+
+LITERAL = [
+    ("squared_error", 1, 2, {"penalty": 0.5}),
+    ("log_loss", 3, 3, {"penalty": 0.3}),
+    ("squared_error", 1, 1, {"tolerance": 0.02, "fading": 0.5}),
+    ("log_loss", 3, 2, {"tolerance": 0.05, "fading": 0.1}),
+]
+
+
+@pytest.mark.parametrize(("loss", "outputs", "batch", "way"), LITERAL)
+def test_equations_17_and_19_to_20_as_they_are_printed(loss, outputs, batch, way):
+    """Twenty runs each. The kernel is narrow and the samples are rounded, so that no two of them
+    are nearly equal and no condition comes near 1e8, where rounding decides what is removed."""
+    largest = 0.0
+    for seed in range(size(20, 3)):
+        rounds = streams(loss, outputs, 8, batch, seed)
+        coupling = Coupling(
+            "consensus" if "penalty" in way else "proximity", way.get("penalty", 0.0),
+            way.get("tolerance", 0.0), way.get("fading", 0.0), normalised=False, limited=False,
+        )  # fmt: skip
+        agents, _ = learn(
+            rounds, loss, outputs, coupling, eta0=0.4, alpha=0.01, compression_error=0.02,
+            gamma=4.0,
+        )  # fmt: skip
+        nodes, _ = network(
+            kernels.gaussian(4.0), NEIGHBOURS, rounds, 2, loss, Loss(loss).number, outputs, 0.4,
+            0.01, 0.02, printed=True, **way,
+        )  # fmt: skip
+        grid = np.random.default_rng(7).normal(size=(20, 2))
+        for name, agent in agents.items():
+            node = nodes[name]
+            expected = kernels.matrix(kernels.gaussian(4.0), grid, node.points) @ node.weights
+            np.testing.assert_allclose(agent.predict(grid), expected, rtol=0.0, atol=1e-9)
+            multipliers = [node.multipliers[j] for j in agent.neighbours]
+            np.testing.assert_allclose(agent.multipliers, multipliers, rtol=0.0, atol=1e-9)
+            largest = max(largest, *multipliers)
+    assert (largest > 0.05) == ("tolerance" in way)
+
+
+def test_a_printed_pull_is_neither_divided_nor_cut_nor_refused():
+    rounds = streams("squared_error", 1, 3, 2)
+    for way in ({"penalty": 50.0}, {"tolerance": 0.0}):
+        kind = "consensus" if "penalty" in way else "proximity"
+        coupling = Coupling(kind, **way, normalised=False, limited=False)
+        agents, _ = learn(rounds, "squared_error", 1, coupling, eta0=2.0, compression_error=0.0)
+        nodes, _ = network(
+            kernels.gaussian(0.7), NEIGHBOURS, rounds, 2, "squared_error", eta=2.0, budget=0.0,
+            regularisation=1e-6, printed=True, **way,
+        )  # fmt: skip
+        points = rounds[0]["a"][0]
+        for name, agent in agents.items():
+            expected = [nodes[name].value(kernels.gaussian(0.7), x) for x in points]
+            np.testing.assert_allclose(agent.predict(points), expected, rtol=1e-6, atol=1e-6)

@@ -25,16 +25,22 @@ class Node:
 def network(
     kernel, neighbours, rounds, features, loss, loss_number=0.0, outputs=1, eta=0.5,
     regularisation=0.0, budget=0.1, most=10**9, penalty=None, tolerance=None, fading=0.0,
-    normalised=True, two_way=False, silent=(),
+    normalised=True, two_way=False, silent=(), graphs=None, printed=False,
 ):  # fmt: skip
     """Run the rounds, each a dict of agent to (X, targets); returns nodes and differences.
 
     With ``penalty`` it is (17), with ``tolerance`` (19)-(20). Answers of ``silent`` agents never
-    come.
+    come. ``graphs``: the neighbours of every round, where they change.
     """
-    nodes = {name: Node(features, outputs, neighbours[name]) for name in neighbours}
-    differences = []
-    for batches in rounds:
+    nodes, differences = {}, []
+    for t, batches in enumerate(rounds):
+        neighbours = neighbours if graphs is None else graphs[t]
+        for name in nodes:  # an edge that comes back begins at 0 again
+            kept = nodes[name].multipliers
+            nodes[name].multipliers = {j: kept.get(j, 0.0) for j in neighbours.get(name, [])}
+        for name in neighbours:
+            if name not in nodes:
+                nodes[name] = Node(features, outputs, neighbours[name])
         # Everything an agent hears is from the start of the round.
         said = {
             (j, i): np.array([nodes[j].value(kernel, x) for x in X])
@@ -68,7 +74,7 @@ def network(
             rate = eta * pulled * max(kernel(x, x) for x, *_ in terms)
             # Half the way at most: the neighbours come towards it. Penalties are printed.
             cut = 1.0 if tolerance is None else max(1.0, 2.0 * rate)
-            limit = 1.0 + 2.0 * rate if normalised else cut
+            limit = 1.0 if printed else 1.0 + 2.0 * rate if normalised else cut
             steps[i] = [
                 (x, -eta / len(X) * (slope + towards / limit)) for x, slope, towards in terms
             ]

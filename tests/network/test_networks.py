@@ -582,12 +582,16 @@ def test_graphs_that_cannot_be():
 def test_arguments_that_cannot_be():
     X, y = stream(60)
     for parameters, error, message in (
-        ({"coupling": "loose"}, ValueError, "one of 'normalised', 'explicit'; got 'loose'"),
+        (
+            {"coupling": "loose"},
+            ValueError,
+            "one of 'normalised', 'explicit', 'printed'; got 'loose'",
+        ),
         ({"engine": "steam"}, ValueError, "one of 'local', 'ray' or an Engine"),
         ({"step": 1.0}, TypeError, "'step' is not a parameter of a network's agents"),
         ({"batch_size": 4}, TypeError, "'batch_size' is not a parameter"),
         ({"agent_settings": {9: {}}}, ValueError, "names 9, which is not in the graph"),
-        ({"agent_settings": {1: {"loss": "hinge"}}}, ValueError, "same for all agents"),
+        ({"agent_settings": {1: {"loss": "huber"}}}, ValueError, "agent 1: .* all agents learn"),
         ({"eta0": -1.0}, ValueError, "agent 0: .*eta0"),
         ({"agent_settings": {1: {"eta0": 1.0, "alpha": 2.0}}}, ValueError, "agent 1: .*eta0"),
     ):
@@ -676,3 +680,21 @@ def test_without_networkx_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "networkx", None)
     with pytest.raises(ImportError, match=r"kernelstream\[network\]"):
         ConsensusNetwork(graph)
+
+
+def test_agents_may_have_losses_of_their_own(tmp_path):
+    random = np.random.default_rng(0)
+    X = random.uniform(-2.0, 2.0, (3, 100, 1))
+    streams = [(X[i], np.sin(X[i, :, 0])) for i in range(3)]
+    common = {"loss": "squared_error", "gamma": 1.0, "eta0": 0.3, "random_state": 0}
+    own = {1: {"loss": kernelstream.Loss("huber", 0.1)}, 2: {"loss": "absolute_error"}}
+    network = ConsensusNetwork(nx.path_graph(3), penalty=0.0, agent_settings=own, **common)
+    network.run(streams, batch=2)
+    for name, loss in ((0, "squared_error"), (1, own[1]["loss"]), (2, "absolute_error")):
+        alone = kernelstream.POLKRegressor(
+            batch_size=2, **{**common, "random_state": name, "loss": loss}
+        ).partial_fit(*streams[name])
+        assert np.array_equal(network.predict(X[0], agent=name), alone.predict(X[0]))
+    network.save(tmp_path / "network.ks")
+    loaded = kernelstream.load(tmp_path / "network.ks")
+    assert prints(loaded.run(streams, batch=2)) == prints(network.run(streams, batch=2))

@@ -21,6 +21,7 @@ from kernelstream.network._engine import make_engine
 from kernelstream.network._ray_host import Host, Refused, load_agent
 from kernelstream.network._ray_session import ray_session
 from kernelstream.network.ray_engine import RayEngine
+from tests.network import test_changes as changes
 
 pytestmark = pytest.mark.slow
 
@@ -388,3 +389,25 @@ def test_by_name():
 def test_parameters_are_checked(parameters, message):
     with pytest.raises(ValueError, match=message):
         RayEngine(**parameters)
+
+
+def test_the_same_bits_on_graphs_that_change(ray):
+    """A ring that becomes a star midway, an agent that leaves and returns, one that is new; with
+    an agent lost right at a change, and one between a change and the next checkpoint."""
+    make, given, _ = changes.WAYS["proximity"]
+    made = changes.rounds_of(changes.GRAPHS)
+    local = changes.learn(make(changes.RING, two_way=True, **given, **changes.COMMON), made)
+    engine = RayEngine(checkpoint_every=5)
+    options = {"two_way": True, "engine": engine, **given, **changes.COMMON}
+    with make(changes.RING, **options) as network:
+
+        def kill(number):
+            if number in (6, 15):
+                ray.kill(engine._actors["a"], no_restart=False)
+
+        changes.learn(network, made, kill)
+        assert changes.fingerprints(network) == changes.fingerprints(local)
+        for column, values in local.trace_columns().items():
+            np.testing.assert_array_equal(network.trace_columns()[column], values)
+        X = made[0][1]["a"][0]
+        assert np.array_equal(network.predict(X), local.predict(X))

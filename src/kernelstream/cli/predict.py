@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import itertools
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Annotated, Any, Optional
 
@@ -14,19 +15,13 @@ import typer
 
 from kernelstream import storage
 from kernelstream.cli import options
-from kernelstream.cli.display import grid, show_notes
 from kernelstream.cli.errors import UserError, check_outputs
 from kernelstream.cli.running import open_rows, warn_of_bad_rows
 from kernelstream.cli.terminal import Console, data_text, print_json
 from kernelstream.errors import naming
-from kernelstream.evaluation import quality
-from kernelstream.evaluation.baselines import Baselines
-from kernelstream.evaluation.labels import Labels
-from kernelstream.evaluation.metrics import check_names, make_metrics
-from kernelstream.evaluation.prequential import DEFAULT_METRICS
 from kernelstream.pipeline import StreamModel
 from kernelstream.storage import ModelFileError, replacing
-from kernelstream.streams.batch import Column, Source, Text, plain
+from kernelstream.streams.batch import Batch, Column, Source, Text, plain
 from kernelstream.streams.columns import check_present
 
 ModelFile = Annotated[Path, typer.Argument(help="A model written by learn, merge or compress.")]
@@ -46,9 +41,13 @@ def predict(
         bool,
         typer.Option(
             "--scores",
-            help="Also the probabilities of the classes (learn --loss log_loss), or decision "
-            "values where there are none.",
+            help="Also decision values of the classes; of models that are probabilities by "
+            "themselves (auto, krlst, --loss log_loss) those.",
         ),
+    ] = False,
+    probabilities: Annotated[
+        bool,
+        typer.Option("--probabilities", "--proba", help="Also the probability of each class."),
     ] = False,
     interval: Annotated[
         Optional[float],
@@ -69,12 +68,11 @@ def predict(
     if out is not None and out.suffix in _NOT_CSV:
         raise UserError(f"{out}: predictions are written as CSV", "use a name that ends in .csv")
     learned = load_stream_model(model)
-    score: Any = getattr(learned, "predict_proba", getattr(learned, "decision_function", None))
     kept = list(dict.fromkeys(keep or []))
-    ours = ["line", f"predicted_{learned.target}", *_score_names(learned, scores)]
-    ours += _interval_names(learned, interval)
+    beside = _score_columns(learned, scores, probabilities) | _interval_columns(learned, interval)
+    ours = ["line", f"predicted_{learned.target}", *itertools.chain.from_iterable(beside)]
     theirs = [f"{name}_" if name in ours else name for name in kept]
-    source = _open(learned, file, reading, keep=kept)
+    source = _open(learned, file, {**reading, "live": file == "-"}, keep=kept)
     with contextlib.closing(source):
         for name in kept:
             check_present(file, name, list(source.schema))
@@ -84,11 +82,11 @@ def predict(
             for batch in source:
                 columns = [batch.lines.tolist(), *(_written(batch.columns[name]) for name in kept)]
                 columns.append(learned.predict(batch).tolist())
-                if scores:
-                    columns.extend(score(batch).reshape(len(batch), -1).T.tolist())
-                if interval is not None:
-                    columns.extend(learned.predict_interval(batch, interval).T.tolist())
+                for compute in beside.values():
+                    columns.extend(compute(batch).reshape(len(batch), -1).T.tolist())
                 writer.writerows(zip(*columns, strict=True))
+                if file == "-":
+                    stream.flush()  # whoever sent the rows may be waiting for the answer
         warn_of_bad_rows(source)
 
 
@@ -104,6 +102,13 @@ def evaluate(
     Beside it two baselines that know no features: no change repeats the last value of these rows,
     the other says their most frequent label, or their mean, so far.
     """
+    # Not for predict, which is to answer at once.
+    from kernelstream.cli.display import grid, show_notes
+    from kernelstream.evaluation import quality
+    from kernelstream.evaluation.baselines import Baselines
+    from kernelstream.evaluation.labels import Labels
+    from kernelstream.evaluation.metrics import DEFAULT_METRICS, check_names, make_metrics
+
     learned = load_stream_model(model)
     classification = learned.task == "classification"
     names = DEFAULT_METRICS[classification] if metrics is None else tuple(metrics.split(","))
@@ -217,20 +222,30 @@ def _short(value: float) -> float:
     return int(value) if value.is_integer() and abs(value) <= 2**53 else value
 
 
-def _score_names(model: StreamModel, wanted: bool) -> list[str]:
-    if not wanted:
-        return []
+#: Names of further columns, and what computes them for a batch.
+_Columns = dict[tuple[str, ...], Callable[[Batch], Any]]
+
+
+def _score_columns(model: StreamModel, scores: bool, probabilities: bool) -> _Columns:
+    if not (scores or probabilities):
+        return {}
     if model.task == "regression":
-        raise UserError("--scores is for classes", "leave it out")
-    if hasattr(model, "predict_proba"):
-        return [f"probability_{label}" for label in model.classes_]
-    several = len(model.classes_) > 2
-    return [f"decision_{label}" for label in model.classes_] if several else ["decision"]
+        option = "--scores" if scores else "--probabilities"
+        raise UserError(f"{option} is for classes", "leave it out; --interval 0.9 is for numbers")
+    labels = model.classes_.tolist()
+    of_classes = tuple(f"probability_{label}" for label in labels)
+    columns: _Columns = {}
+    if scores and getattr(model.model, "_follows", False):
+        names = tuple(f"decision_{label}" for label in labels) if len(labels) > 2 else ("decision",)
+        columns[names] = model.decision_function
+    elif scores:
+        columns[of_classes] = model.predict_proba
+    return columns | ({of_classes: model.predict_proba} if probabilities else {})
 
 
-def _interval_names(model: StreamModel, coverage: float | None) -> list[str]:
+def _interval_columns(model: StreamModel, coverage: float | None) -> _Columns:
     if coverage is None:
-        return []
+        return {}
     if not 0.0 < coverage < 1.0:
         raise UserError(
             f"--interval is {coverage:g}: how often the true number should lie inside",
@@ -238,8 +253,8 @@ def _interval_names(model: StreamModel, coverage: float | None) -> list[str]:
         )
     if not hasattr(model, "predict_interval"):
         if model.task == "classification":
-            raise UserError("--interval is for numbers", "use --scores for classes")
+            raise UserError("--interval is for numbers", "use --probabilities for classes")
         raise UserError(
             f"a {type(model.model).__name__} has no intervals", "learn with --model auto or krlst"
         )
-    return ["low", "high"]
+    return {("low", "high"): lambda batch: model.predict_interval(batch, coverage)}

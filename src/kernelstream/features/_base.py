@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream import storage
-from kernelstream.core import feature_budget, feature_state
+from kernelstream.core import feature_budget, feature_state, feature_steps
 from kernelstream.core import features as core
 from kernelstream.core.kernel import Rows
 from kernelstream.docstrings import documented
@@ -66,6 +66,7 @@ class FeatureLearner(FeatureParameters):
     align = False
 
     _unlisted: ClassVar[tuple[str, ...]] = ("n_waiting_",)
+    _fit_errors = 1
     _state: Any = field(init=False)
 
     # ---- what the base class asks for -------------------------------------------------
@@ -123,24 +124,32 @@ class FeatureLearner(FeatureParameters):
         values = (
             self._orthonormal, self._early, float(self.alpha), most,
             # The codes have the names of the choices.
-            getattr(core, self._solver.upper()), getattr(core, self.step_size.upper()),
+            getattr(feature_steps, self._solver.upper()),
+            getattr(feature_steps, self.step_size.upper()),
             self._step_constant, self._bounded, getattr(feature_budget, self.removal.upper()),
             float(self.forgetting), *self._censoring(), bool(self.align), *self._learner(), outputs,
         )  # fmt: skip
         return np.array([values], feature_state.FEATURE_SETTINGS)
 
-    def _predict_then_learn(self, rows: Rows, targets: Any, weights: Any) -> NDArray[np.float64]:
-        return self._learn_and_predict(rows, targets, weights)[:, :-1]
+    def _predict_then_learn(
+        self, rows: Rows, targets: Any, weights: Any, beside: int = 0
+    ) -> NDArray[np.float64]:
+        found = self._learn_and_predict(rows, targets, weights, beside)
+        return np.delete(found, self._outputs, axis=1)
 
-    def _learn_and_predict(self, rows: Rows, targets: Any, weights: Any) -> NDArray[np.float64]:
+    def _learn_and_predict(
+        self, rows: Rows, targets: Any, weights: Any, beside: int = 0
+    ) -> NDArray[np.float64]:
         """Learn, and return (n, outputs + 1): predictions from just before, and fit errors."""
-        out = np.zeros((len(targets), self._outputs + 1))
+        outputs = self._outputs
+        out = np.zeros((len(targets), outputs + 1 + beside))
         if weights is None or (weights != 0.0).all():
             self._learn(rows, targets, weights, out)
             return out
         for i in range(len(targets)):  # a sample of weight zero is predicted and not learned
             part, here = slice_rows(rows, i, i + 1), slice(i, i + 1)
-            out[i, :-1], out[i, -1] = self._values(part)[0], self._errors(part)[0]
+            out[i, :outputs], out[i, outputs] = self._values(part)[0], self._errors(part)[0]
+            self._judge(out[here])
             self._learn(part, targets[here], weights[here])
         return out
 
@@ -310,6 +319,6 @@ class FeatureLearner(FeatureParameters):
         c = self._times(rows, np.ascontiguousarray(state.factor[: state.order, :rank]))
         q = np.linalg.solve(M + ridge * np.eye(rank), c.T).T
         k_xx = np.ones(len(c))
-        if not self.kernel_.isotropic:
+        if not self.kernel_.unit:
             k_xx = self.kernel_.diagonal(plain_matrix(rows))
         return np.maximum(k_xx - (c * q).sum(axis=1) - ridge * (q * q).sum(axis=1), 0.0)

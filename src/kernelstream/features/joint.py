@@ -10,7 +10,7 @@ from kernelstream.features._base import FeatureLearner
 from kernelstream.features._parameters import Components, MaxPoints
 from kernelstream.losses import make_loss
 from kernelstream.models import _parameters as p
-from kernelstream.models._classifier import KernelClassifier
+from kernelstream.models._kernel_classifier import KernelClassifier
 from kernelstream.models._regressor import KernelRegressor
 from kernelstream.parameters import Number, Words
 from kernelstream.registry import Method, register

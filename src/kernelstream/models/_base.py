@@ -48,6 +48,7 @@ class KernelEstimator(LearnedFunction, BoundedMemory, SavedExpansion, StreamEsti
     _factored: ClassVar[bool] = True  # whether the state needs a factor of its Gram matrix
     _multiplies: ClassVar[bool] = False  # whether steps of one sample have products for BLAS
     _waits: ClassVar[bool] = True  # whether samples may wait to be learned from together
+    _fit_errors: ClassVar[int] = 0  # columns that its pass writes behind predictions
     _state: State = field(init=False)  # absent until something was learned
     # See _run; what learn_one calls, see _prepare_call.
     _plan: tuple[int, NDArray[Any], Any] | None = field(init=False, default=None)
@@ -68,7 +69,7 @@ class KernelEstimator(LearnedFunction, BoundedMemory, SavedExpansion, StreamEsti
         """The kernel, where it takes its numbers from the first samples."""
         raise NotImplementedError
 
-    def _table(self) -> NDArray[np.float64]:
+    def _table(self, samples: int) -> NDArray[np.float64]:
         """What its steps of one sample look up."""
         return _NONE
 
@@ -190,7 +191,8 @@ class KernelEstimator(LearnedFunction, BoundedMemory, SavedExpansion, StreamEsti
         """Keep some samples until their batch is full; they are predicted now."""
         part = slice_rows(rows, some.start, some.stop)
         if predictions is not None:
-            predictions[some] = self._values(part)
+            predictions[some, : self._outputs] = self._values(part)
+            self._judge(predictions[some])
         self._push(part, targets[some], weights[some])
 
     def _push(self, rows: Rows, targets: Any, weights: Any) -> None:
@@ -228,15 +230,21 @@ class KernelEstimator(LearnedFunction, BoundedMemory, SavedExpansion, StreamEsti
         if self._plan is None:
             self._plan = self._make_plan()
         limit, settings, compiled_pass = self._plan
+        follows = self._follows and extra is None
+        if predictions is None and follows:
+            predictions = np.empty((len(targets), self._outputs + self._fit_errors))
         room = _NONE if predictions is None else predictions
-        extra = self._table() if extra is None else extra
+        extra = self._table(len(targets)) if extra is None else extra
         done = 0
         while True:
+            first = done
             with one_thread(self._multiplies or self.batch_size > 1):
                 reason, done = compiled_pass(
                     *self._state, settings, *self.kernel_.program, *rows, targets, weights, extra,
                     done, room,
                 )  # fmt: skip
+            if follows:
+                self._follow(room[first:done], targets[first:done], weights[first:done])
             if reason == DONE:
                 return
             if reason == ROOMY:
@@ -276,13 +284,21 @@ class KernelEstimator(LearnedFunction, BoundedMemory, SavedExpansion, StreamEsti
         """Samples that nothing was learned from yet, in an unfinished batch; ``flush()`` does."""
         return 0 if self._pending is None else len(self._pending)
 
+    @property
+    def _follows(self) -> bool:
+        """Whether predictions are looked at once their targets are known."""
+        return False
+
+    def _follow(self, made: NDArray[np.float64], targets: Any, weights: Any) -> None:
+        """Look at predictions, each from just before its sample's step."""
+
     # ---- one sample at a time, lean ---------------------------------------------------
 
     def _learn_one(self, x: NDArray[np.float64], target: float) -> None:
         """One sample without scikit-learn's validation."""
         if self._call is None:
             self._prepare_call()
-        compiled_pass, rest, (targets, weights, row) = self._call
+        compiled_pass, rest, (targets, weights, row, made) = self._call
         if not isinstance(x, np.ndarray):
             x = np.asarray(x, dtype=np.float64)
         if x.dtype.kind == "c":
@@ -299,6 +315,8 @@ class KernelEstimator(LearnedFunction, BoundedMemory, SavedExpansion, StreamEsti
             self._learn(rows, targets, None)
             return
         reason, done = compiled_pass(*self._state, *rest)
+        if done and made is not _NONE:
+            self._follow(made, targets, weights)
         if reason != DONE:  # what is left, if anything, and what there is to do about the state
             self._run(dense_rows(row[done:]), targets[done:], weights[done:])
 
@@ -306,16 +324,17 @@ class KernelEstimator(LearnedFunction, BoundedMemory, SavedExpansion, StreamEsti
     def _lean(self) -> bool:
         """Whether a sample that the compiled pass accepts needs no other check."""
         alone = self.batch_size == 1 and self._pending is None and not self._multiplies
-        return alone and self.kernel_.isotropic
+        return alone and self.kernel_.unit
 
     def _prepare_call(self) -> None:
         """What does not change from one sample to the next."""
         self._check_parameters()
         features = self._state.points.shape[0]
         targets, weights, row = np.empty(1), np.ones(1), np.empty((1, features))
+        made = np.empty((1, self._outputs + self._fit_errors)) if self._follows else _NONE
         settings = self._settings(self._outputs, self._most(self._capacity_limit(features)))
         rest = (
-            settings, *self.kernel_.program, *dense_rows(row), targets, weights, self._table(), 0,
-            _NONE,
+            settings, *self.kernel_.program, *dense_rows(row), targets, weights, self._table(1), 0,
+            made,
         )  # fmt: skip
-        self._call = self._pass() if self._lean else None, rest, (targets, weights, row)
+        self._call = self._pass() if self._lean else None, rest, (targets, weights, row, made)

@@ -10,13 +10,11 @@ from typing import Annotated, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.metaestimators import available_if
 
 from kernelstream.core.kernel import Rows
-from kernelstream.losses import make_loss
+from kernelstream.models import _class_weights as class_weights
 from kernelstream.models import _parameters as p
 from kernelstream.models import _validation as check
-from kernelstream.models._base import KernelEstimator
 from kernelstream.models._stream import StreamEstimator, as_before_on_error, learn_epochs
 from kernelstream.rows import count_rows, slice_rows
 
@@ -24,11 +22,18 @@ from kernelstream.rows import count_rows, slice_rows
 class StreamClassifier(ClassifierMixin, StreamEstimator):  # type: ignore[misc]
     """Classes as outputs: one for two classes, one per class for more."""
 
+    class_weight: p.ClassWeight = None
+
     classes_: Annotated[NDArray[Any], "The labels seen so far, sorted."] = field(init=False)
+    _met: dict[Any, int] = field(init=False)  # samples of each class, for balanced weights
+
+    def _check_combination(self) -> None:
+        super()._check_combination()
+        class_weights.check(self.class_weight)
 
     @property
     def _outputs(self) -> int:
-        return _outputs_for(len(self.classes_))
+        return outputs_for(len(self.classes_))
 
     def _add_output(self, place: int, before: int) -> None:
         """Room for one more class, where there were so many ``before``."""
@@ -52,6 +57,8 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):  # type: ignore[misc]
             weights = check.check_sample_weight(sample_weight, len(labels), some=True)
             self.classes_, targets = np.unique(labels, return_inverse=True)
             self._fixed_classes = False
+            self._met = {}
+            weights = class_weights.of_all(self.class_weight, labels, weights)
             self._start(X, rows)
         learn_epochs(self, rows, targets.astype(np.float64), weights)
         return self
@@ -105,10 +112,39 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):  # type: ignore[misc]
         values = np.concatenate([_lay_out(part, known, self.classes_) for known, part in parts])
         return values[:, 0] if values.shape[1] == 1 else values
 
+    def predict_proba_then_learn(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> NDArray[np.float64]:
+        """:meth:`predict_then_learn` with the probabilities of :meth:`predict_proba` for labels.
+
+        (n, C), laid out for ``classes_`` as it is after the call; 0 for a class that was not known
+        when a sample was predicted.
+        """
+        return self._judge_then_learn(X, y, classes, sample_weight)[1]
+
+    def _judge_then_learn(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """What :meth:`decide_then_learn` and :meth:`predict_proba_then_learn` return."""
+        parts = self._predict_then_learn_classes(X, y, classes, sample_weight, probable=True)
+        values, probabilities = [], []
+        for known, found in parts:
+            outputs = outputs_for(len(known))
+            values.append(_lay_out(found[:, :outputs], known, self.classes_))
+            laid_out = np.zeros((len(found), len(self.classes_)))
+            laid_out[:, np.searchsorted(self.classes_, known)] = found[:, outputs:]
+            probabilities.append(laid_out)
+        decided = np.concatenate(values)
+        decided = decided[:, 0] if decided.shape[1] == 1 else decided
+        return decided, np.concatenate(probabilities)
+
     def _predict_then_learn_classes(
-        self, X: Any, y: Any, classes: Any, sample_weight: Any
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, probable: bool = False
     ) -> list[tuple[NDArray[Any], NDArray[np.float64]]]:
-        """Learn, and return the outputs from just before, with the classes known by then."""
+        """Learn, and return the outputs from just before, with the classes known by then.
+
+        ``probable``: beside them the probabilities of these classes.
+        """
         if classes is None and not hasattr(self, "classes_"):
             raise ValueError(
                 "predict_then_learn has to say something before it has met a label: give classes= "
@@ -121,12 +157,16 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):  # type: ignore[misc]
         def learn(*samples: Any) -> None:
             nonlocal met
             known = self.classes_
-            predicted.append((known, self._predict_then_learn(*samples)[met:]))
+            learn = self._estimate_then_learn if probable else self._predict_then_learn
+            predicted.append((known, learn(*samples)[met:]))
             met = 0
 
         def meet(sample: Rows) -> None:  # learned next, but predicted without its class
             nonlocal met
-            predicted.append((self.classes_, self._values_next(sample)))
+            values = self._values_next(sample)
+            if probable:
+                values = np.concatenate([values, self._probabilities(values)], axis=1)
+            predicted.append((self.classes_, values))
             met = 1
 
         self._consume(X, y, classes, sample_weight, learn, meet)
@@ -165,16 +205,19 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):  # type: ignore[misc]
                 self._fixed_classes = fixed
                 if new:
                     self.classes_ = known
+                    self._met = {}
                     self._start(X, rows)
-                self._check_room(_outputs_for(len(known) + len(arrivals)))
+                self._check_room(outputs_for(len(known) + len(arrivals)))
                 self._check_range(rows)
         else:
             self._check_range(rows)
+            weights = class_weights.of_next(self.class_weight, labels, weights, self._met)
             learn(rows, self.classes_.searchsorted(labels).astype(np.float64), weights)
             return
         if not new and known is not self.classes_:
             for label in np.setdiff1d(known, self.classes_):
                 self._add_class(label)
+        weights = class_weights.of_next(self.class_weight, labels, weights, self._met)
         # A new class adds its output exactly when its first sample comes, in any chunking.
         edges = [*(row for row, _ in arrivals), len(labels)]
         for number, (first, end) in enumerate(itertools.pairwise([0, *edges])):
@@ -197,7 +240,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):  # type: ignore[misc]
                 for place, label in enumerate(getattr(self, "classes_", np.empty(0)).tolist())
             }
         place = self._places.get(y)
-        if place is None:  # the first sample, or a new class
+        if place is None or self.class_weight is not None:  # the first sample, or a new class
             self.partial_fit(np.asarray(x)[None], [y])
         else:
             self._learn_one(x, place)
@@ -229,13 +272,12 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):  # type: ignore[misc]
             return classes[(values[:, 0] > 0.0).astype(int)]
         return classes[np.argmax(values, axis=1)]
 
-    def _has_probabilities(self) -> bool:
-        return True
-
-    @available_if(lambda self: self._has_probabilities())
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """The probability of each class, (n, classes); for ``loss="log_loss"`` only."""
-        values = self._evaluate(X)
+        """The probability of each class, (n, classes)."""
+        return self._probabilities(self._evaluate(X))
+
+    def _probabilities(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n, classes): what values of the function say."""
         if len(self.classes_) == 1:
             return np.ones((len(values), 1))
         if values.shape[1] == 1:
@@ -243,7 +285,11 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):  # type: ignore[misc]
         values = np.exp(values - values.max(axis=1, keepdims=True))
         return values / values.sum(axis=1, keepdims=True)
 
-    @available_if(lambda self: self._has_probabilities())
+    def _estimate_then_learn(self, rows: Rows, targets: Any, weights: Any) -> NDArray[np.float64]:
+        """:meth:`_predict_then_learn` with the probabilities beside the values."""
+        values = self._predict_then_learn(rows, targets, weights)
+        return np.concatenate([values, self._probabilities(values)], axis=1)
+
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """The logarithm of :meth:`predict_proba`."""
         with np.errstate(divide="ignore"):
@@ -255,6 +301,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):  # type: ignore[misc]
             "classes": self.classes_.tolist(),
             "dtype": kind if kind == "U" else self.classes_.dtype.str,
             "fixed": self._fixed_classes,
+            "met": [self._met.get(label, 0) for label in self.classes_.tolist()],
         }
 
     def _restore_extra(self, header: dict[str, Any]) -> None:
@@ -266,48 +313,28 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):  # type: ignore[misc]
         if not np.array_equal(np.unique(self.classes_), self.classes_):
             raise ValueError("the classes are not sorted, or not distinct")
         self._fixed_classes = bool(header["fixed"])
+        met = header.get("met", [0] * len(labels))  # version 0.1 had none
+        if len(met) != len(labels) or not all(type(n) is int and 0 <= n < 2**62 for n in met):
+            raise ValueError("the numbers of samples of the classes are not numbers")
+        self._met = {label: n for label, n in zip(self.classes_.tolist(), met, strict=True) if n}
 
 
-class KernelClassifier(StreamClassifier, KernelEstimator):
-    """Classes as outputs of a kernel expansion."""
-
-    loss: p.ClassLoss = field(default="hinge", kw_only=False)
-    n_epochs: p.Epochs = 5
-    shuffle: p.Shuffle = True
-
-    def _check_combination(self) -> None:
-        super()._check_combination()
-        if make_loss(self.loss).for_regression:
-            other = type(self).__name__.replace("Classifier", "Regressor")
-            raise ValueError(f"{self.loss!r} is a loss for regression: use {other}")
-
-    def _add_output(self, place: int, before: int) -> None:
-        state, outputs = self._state, _outputs_for(before)
-        parts = [state.weights[k * outputs : (k + 1) * outputs] for k in range(self._parts)]
-        if before == 2:  # f becomes (-f/2, f/2): the margin between the two is what it was
-            parts = [np.concatenate([-0.5 * part, 0.5 * part]) for part in parts]
-        if before >= 2:
-            parts = [np.insert(part, place, 0.0, axis=0) for part in parts]
-        elif before == 1 and place == 0:  # the class so far becomes the positive one
-            parts = [-part for part in parts]
-        weights = np.concatenate(parts)
-        self._state = state._replace(weights=weights)
-        self._note_new_outputs(halved=before == 2)
-        self._shrink(self._capacity_limit(self.n_features_in_))
-        if self._pending is not None:
-            targets = self._pending.targets
-            targets[targets >= place] += 1.0
-
-    def _has_probabilities(self) -> bool:
-        if make_loss(self.loss).name == "log_loss":
-            return True
-        raise AttributeError(
-            f"probabilities need loss='log_loss', this model has {self.loss!r}; decision_function "
-            "is there with every loss"
-        )
+def with_another_output(
+    weights: NDArray[np.float64], parts: int, place: int, before: int
+) -> NDArray[np.float64]:
+    """Rows of weights, so many sets of them, for one more class; ``before`` so many were known."""
+    outputs = outputs_for(before)
+    sets = [weights[k * outputs : (k + 1) * outputs] for k in range(parts)]
+    if before == 2:  # f becomes (-f/2, f/2): the margin between the two is what it was
+        sets = [np.concatenate([-0.5 * part, 0.5 * part]) for part in sets]
+    if before >= 2:
+        sets = [np.insert(part, place, 0.0, axis=0) for part in sets]
+    elif before == 1 and place == 0:  # the class so far becomes the positive one
+        sets = [-part for part in sets]
+    return np.concatenate(sets)
 
 
-def _outputs_for(classes: int) -> int:
+def outputs_for(classes: int) -> int:
     """One output distinguishes two classes."""
     return 1 if classes <= 2 else classes
 

@@ -104,6 +104,7 @@ class _DecidingDelta(KernelEstimator):
             capacity = min(SMALLEST_CAPACITY, self._capacity_limit(features))
             self._state = self._allocate(features, capacity, random)
         self._forget_plan()
+        self._forget_predictions()
         self._run(held.rows, held.targets, held.weights)
 
     def _flush_whole(self) -> None:

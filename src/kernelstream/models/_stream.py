@@ -44,6 +44,7 @@ class StreamEstimator(Parameters, InWords, SavedModel, BaseEstimator):  # type: 
     _measures_targets: ClassVar[bool] = False  # whether numbers may come in any units
     _decides_once: ClassVar[bool] = False  # whether the first epoch alone decides a parameter
     _state: Any = field(init=False)  # absent until something was learned
+    _length: ClassVar[int | None] = None  # how many samples fit will learn from, while it does
     _call: Any = field(init=False, default=None)  # what learn_one has at hand
 
     # ---- what a method supplies -------------------------------------------------------
@@ -81,6 +82,18 @@ class StreamEstimator(Parameters, InWords, SavedModel, BaseEstimator):  # type: 
 
     def _begin_again(self) -> None:
         """Another epoch of ``fit`` begins."""
+
+    def _forget_predictions(self) -> None:
+        """Learning starts from scratch: what was noted of predictions no longer counts."""
+
+    def _take_predictions(self, models: list[Any], shares: NDArray[np.float64]) -> None:
+        """What models noted of their predictions, for one that is made of them."""
+
+    def _note_new_class(self, place: int) -> None:
+        """There is one more class."""
+
+    def _judge(self, predictions: NDArray[np.float64]) -> None:
+        """Fill the columns of ``predictions`` beside the function's values, where there are any."""
 
     def _flush_whole(self) -> None:
         """Learn from what waits if that is a whole batch."""
@@ -161,17 +174,23 @@ class StreamEstimator(Parameters, InWords, SavedModel, BaseEstimator):  # type: 
         self._check_range(rows)
         return self._values(rows)
 
-    def _predict_then_learn(self, rows: Rows, targets: Any, weights: Any) -> NDArray[np.float64]:
-        """Learn, and return (n, outputs): the predictions made just before each step."""
+    def _predict_then_learn(
+        self, rows: Rows, targets: Any, weights: Any, beside: int = 0
+    ) -> NDArray[np.float64]:
+        """Learn, and return (n, outputs): the predictions made just before each step.
+
+        ``beside``: so many more columns, which :meth:`_judge` fills.
+        """
         self._flush_whole()
-        out = np.zeros((len(targets), self._outputs))
+        out = np.zeros((len(targets), self._outputs + beside))
         weights = np.ones(len(targets)) if weights is None else weights
         for part, counts in stretches(weights):
             some = slice_rows(rows, part.start, part.stop)
             if counts:
                 self._learn(some, targets[part], weights[part], out[part])
             else:
-                out[part] = self._values_next(some)
+                out[part, : self._outputs] = self._values_next(some)
+                self._judge(out[part])
         return out
 
 
@@ -202,6 +221,19 @@ def random_numbers(seed: Any) -> np.random.RandomState:
 def learn_epochs(model: Any, rows: Rows, targets: NDArray[np.float64], weights: Any) -> None:
     """All epochs of ``fit``, each in a random order, as far as the parameters say."""
     random = random_numbers(model.random_state)
+    n = len(targets)
+    used = n if weights is None else int(np.count_nonzero(weights))
+    model._length = model.n_epochs * used
+    try:
+        _learn_in_epochs(model, rows, targets, weights, random)
+    finally:
+        del model._length
+        model._forget_plan()
+
+
+def _learn_in_epochs(
+    model: Any, rows: Rows, targets: NDArray[np.float64], weights: Any, random: Any
+) -> None:
     n = len(targets)
     for epoch in range(model.n_epochs):
         if epoch:

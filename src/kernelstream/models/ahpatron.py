@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kernelstream.core.reduce import HALVE
 from kernelstream.models import _parameters as p
-from kernelstream.models._classifier import KernelClassifier
+from kernelstream.models._kernel_classifier import KernelClassifier
 from kernelstream.models._removal import RemovingEstimator
 from kernelstream.parameters import Number
 from kernelstream.registry import Method, register

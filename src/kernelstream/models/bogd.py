@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, ClassVar, Literal
 
 from kernelstream.core.reduce import UNIFORM, WEIGHTED
-from kernelstream.models._classifier import KernelClassifier
+from kernelstream.models._kernel_classifier import KernelClassifier
 from kernelstream.models._removal import GradientSteps
 from kernelstream.parameters import Number
 from kernelstream.registry import Method, register

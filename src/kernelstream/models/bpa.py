@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 from kernelstream.core.direct import PASSIVE_AGGRESSIVE
 from kernelstream.core.reduce import PROJECT_CHEAPEST, TO_NEIGHBOURS, TO_NEWEST
 from kernelstream.models._base import KernelEstimator
-from kernelstream.models._classifier import KernelClassifier
+from kernelstream.models._kernel_classifier import KernelClassifier
 from kernelstream.models._projection import ProjectingEstimator
 from kernelstream.models._removal import RemovingEstimator
 from kernelstream.parameters import Number
@@ -46,7 +46,7 @@ class _BPA(KernelEstimator):
         "The largest weight of a sample (aggressiveness); smaller: slower, less misled by noise.",
     ] = 1.0
 
-    loss: ClassVar[Any] = "hinge"
+    loss: ClassVar[Any] = "hinge"  # type: ignore[misc]
 
     def _choices(self) -> dict[str, Any]:
         return {"direct": PASSIVE_AGGRESSIVE, "aggressiveness": self.C}

@@ -23,7 +23,7 @@ from kernelstream.core.reduce.komp import BLOCK, GREEDY, prune_block
 from kernelstream.core.state import State
 from kernelstream.docstrings import documented
 from kernelstream.models import _parameters as p
-from kernelstream.models._classifier import KernelClassifier
+from kernelstream.models._kernel_classifier import KernelClassifier
 from kernelstream.models._regressor import KernelRegressor
 from kernelstream.models.polk import _POLK
 from kernelstream.parameters import Number, Whole

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from kernelstream.core.reduce import FORGET
 from kernelstream.models import _parameters as p
-from kernelstream.models._classifier import KernelClassifier
+from kernelstream.models._kernel_classifier import KernelClassifier
 from kernelstream.models._removal import RemovingEstimator
 from kernelstream.registry import Method, register
 

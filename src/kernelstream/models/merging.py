@@ -125,6 +125,7 @@ def merge(
     for name in ("tracker", "threshold"):
         values = [model._state.status[0][name] for model in models]
         status[name] = float(np.dot(shares, values))
+    result._take_predictions(models, shares)
     capacity = max(state.order, min(state.order + SMALLEST_CAPACITY, limit))
     result._state = resize(state, capacity, result._columns)
     result._restart_past()

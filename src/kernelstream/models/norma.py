@@ -8,7 +8,7 @@ from kernelstream.core.direct import ADAPTIVE_MARGIN
 from kernelstream.core.direct.adaptive_margin import WIDTH
 from kernelstream.core.reduce import WINDOW
 from kernelstream.models import _parameters as p
-from kernelstream.models._classifier import KernelClassifier
+from kernelstream.models._kernel_classifier import KernelClassifier
 from kernelstream.models._regressor import KernelRegressor
 from kernelstream.models._removal import GradientSteps, RemovingEstimator
 from kernelstream.parameters import Number

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from kernelstream.core.reduce import GROWING
 from kernelstream.models import _parameters as p
-from kernelstream.models._classifier import KernelClassifier
+from kernelstream.models._kernel_classifier import KernelClassifier
 from kernelstream.models._regressor import KernelRegressor
 from kernelstream.models._removal import PegasosSteps, RemovingEstimator
 from kernelstream.parameters import Number, Whole

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelstream.models._classifier import KernelClassifier
+from kernelstream.models._kernel_classifier import KernelClassifier
 from kernelstream.models._regressor import KernelRegressor
 from kernelstream.models._removal import GradientSteps, UnbudgetedEstimator
 from kernelstream.registry import Method, register

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, ClassVar
 
 from kernelstream.core.direct import PASSIVE_AGGRESSIVE, PASSIVE_AGGRESSIVE_SQUARED
-from kernelstream.models._classifier import KernelClassifier
+from kernelstream.models._kernel_classifier import KernelClassifier
 from kernelstream.models._regressor import KernelRegressor
 from kernelstream.models._removal import UnbudgetedEstimator
 from kernelstream.parameters import Number, Whole

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 from kernelstream.core.direct import GRADIENT
 from kernelstream.core.grow import NOVELTY
 from kernelstream.core.reduce import SPANNED
-from kernelstream.models._classifier import KernelClassifier
+from kernelstream.models._kernel_classifier import KernelClassifier
 from kernelstream.models._projection import ProjectingEstimator
 from kernelstream.parameters import Number
 from kernelstream.registry import Method, register

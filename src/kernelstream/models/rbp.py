@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from kernelstream.core.reduce import RANDOM
-from kernelstream.models._classifier import KernelClassifier
+from kernelstream.models._kernel_classifier import KernelClassifier
 from kernelstream.models._removal import RemovingEstimator
 from kernelstream.registry import Method, register
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernelstream.core.reduce import WINDOW
 from kernelstream.models import _parameters as p
-from kernelstream.models._classifier import KernelClassifier
+from kernelstream.models._kernel_classifier import KernelClassifier
 from kernelstream.models._regressor import KernelRegressor
 from kernelstream.models._removal import GradientSteps
 from kernelstream.registry import Method, register

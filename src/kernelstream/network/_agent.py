@@ -36,7 +36,7 @@ from kernelstream.rows import copy_rows, count_rows, dense_rows, plain_matrix
 SETTINGS = tuple(
     name
     for name in parameters_of(POLKClassifier)
-    if name not in ("batch_size", "max_bytes", "n_epochs", "shuffle")
+    if name not in ("batch_size", "max_bytes", "n_epochs", "shuffle", "class_weight")
 )
 
 
@@ -228,6 +228,28 @@ class Agent(Saved):
         if round == self.round:
             self._batch = self._before = None
             self._given = {j: given for j, given in self._given.items() if given.round != round}
+
+    def tie(self, neighbours: Sequence[Name], coupling: Coupling) -> None:
+        """Have these neighbours from the next round on.
+
+        The multipliers of those that were neighbours before stay, others begin at 0. Between
+        rounds only: samples of an open one are dropped.
+        """
+        known = dict(zip(self.neighbours, self.multipliers.tolist(), strict=True))
+        before = self.neighbours, self.coupling, self.multipliers
+        self.neighbours, self.coupling = list(neighbours), coupling
+        self.multipliers = np.array([known.get(name, 0.0) for name in neighbours])
+        try:
+            self._prepare()
+        except ValueError:
+            self.neighbours, self.coupling, self.multipliers = before
+            self._prepare()
+            raise
+
+    def join(self, round: int) -> None:
+        """Take part from this round on, after having been away, without neighbours so far."""
+        self.round, self._last = round, None
+        self.neighbours, self.multipliers = [], np.empty(0)
 
     @property
     def is_open(self) -> bool:

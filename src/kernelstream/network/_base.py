@@ -17,12 +17,13 @@ from kernelstream.errors import prefixed
 from kernelstream.kernels import first_gamma
 from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, Loss, make_loss
 from kernelstream.models._files import Saved
-from kernelstream.models.polk import POLKClassifier
 from kernelstream.network import _file
 from kernelstream.network._agent import Agent, agent_model
+from kernelstream.network._changes import change_graph, check_schedule
 from kernelstream.network._coupling import Coupling
 from kernelstream.network._engine import Engine, make_engine
 from kernelstream.network._graph import check_graph, own_graph
+from kernelstream.network._learned import Learned
 from kernelstream.network._messages import Name
 from kernelstream.network._samples import (
     all_labels,
@@ -50,7 +51,7 @@ Parameters
 """
 
 
-class _Network(Parameters, Saved):
+class _Network(Learned, Parameters, Saved):
     """Graph, engine, rounds, prediction: what both kinds of networks share.
 
     References
@@ -65,7 +66,7 @@ class _Network(Parameters, Saved):
         Instance(object, kind="networkx.Graph"),
         """Undirected, connected, without self-loops. Its nodes, strings or integers, are the
         agents.""",
-        "The network has a copy of its own, which cannot be changed.",
+        "The network has a copy of its own; :meth:`change_graph` gives it another one.",
     ] = field(kw_only=False)
     loss: Annotated[
         Any,
@@ -76,9 +77,10 @@ class _Network(Parameters, Saved):
         the logistic loss are log-odds, of which a mean makes sense.""",
     ] = "log_loss"
     coupling: Annotated[
-        Literal["normalised", "explicit"],
-        """Limit the pull of the neighbours to less than half the way, whatever its strength, or
-        take it as [1]_ prints it. See the notes.""",
+        Literal["normalised", "explicit", "printed"],
+        """Limit the pull of the neighbours to less than half the way, whatever its strength; or
+        take it as [1]_ prints it, and refuse or cut what could overshoot; or as it is printed,
+        whatever comes of it. See the notes.""",
     ] = "normalised"
     two_way: Annotated[
         bool,
@@ -99,6 +101,8 @@ class _Network(Parameters, Saved):
         Instance(Mapping, words="a dict of agent to dict", kind="dict of agent to dict"),
         Nothing(),
         "Parameters of single agents, by their names, that differ from ``settings``.",
+        """Their ``loss``, too, as long as all agents learn classes or all learn numbers: what
+        neighbours compare are values of their functions, so let these mean the same.""",
     ] = None
     allow_disconnected: Annotated[
         bool, "Whether parts of the graph may learn without hearing of one another."
@@ -138,20 +142,41 @@ class _Network(Parameters, Saved):
         strangers = [name for name in own if name not in self._names]
         if strangers:
             raise ValueError(f"agent_settings names {strangers[0]!r}, which is not in the graph")
-        if any("loss" in chosen for chosen in own.values()):
-            raise ValueError("the loss is the same for all agents: give it to the network")
-        # What is left of ``given`` are parameters of agents.
-        seed = secrets.randbits(31) if self.random_state is None else int(self.random_state)
+        self._common = given  # what is left are parameters of agents
+        self._seed = secrets.randbits(31) if self.random_state is None else int(self.random_state)
         self._settings: dict[Name, dict[str, Any]] = {
-            name: {"random_state": seed + place, **given, **own.get(name, {}), "loss": self.loss}
-            for place, name in enumerate(self._names)
+            name: self._settings_of(name, place) for place, name in enumerate(self._names)
         }
-        for name, chosen in self._settings.items():  # refuse now what the first round would refuse
-            model = agent_model(name, chosen)
-            with prefixed(f"agent {name!r}"):
-                self._coupling_of(name).check_step(model.eta0)
+        self._away: dict[Name, Agent] = {}
+        self._check_agents()
         self._classes = None if self.classes is None else distinct_labels(self.classes, "classes")
         self._set_up(self.engine)
+
+    def _settings_of(self, name: Name, number: int) -> dict[str, Any]:
+        """The parameters of agent ``name``, the ``number``-th that there was."""
+        own = (self.agent_settings or {}).get(name, {})
+        return {
+            "random_state": self._seed + number, **self._common, "loss": self.loss, **own,
+        }  # fmt: skip
+
+    def _check_agents(self) -> None:
+        """Refuse now what the first round would refuse."""
+        for name in self._names:
+            chosen = self._settings[name]
+            model = agent_model(name, chosen)
+            if make_loss(chosen["loss"]).for_regression != self.loss.for_regression:
+                raise ValueError(
+                    f"agent {name!r}: {chosen['loss']!r} learns something else than "
+                    f"{self.loss.name!r}, the network's loss: all agents learn classes, or all "
+                    "learn numbers"
+                )
+            with prefixed(f"agent {name!r}"):
+                if not isinstance(model.learning_rate, str):
+                    raise ValueError(
+                        "learning_rate=Steps(...) has no largest step that the coupling could be "
+                        "checked for: give eta0 and the name of a schedule"
+                    )
+                self._coupling_of(name).check_step(model.eta0)
 
     def _set_up(self, engine: Any) -> None:
         self._engine = make_engine(engine)
@@ -218,7 +243,13 @@ class _Network(Parameters, Saved):
         self._trace.add(records, {**self._totals, "average_violation": spent})
         return self
 
-    def run(self, streams: Any, rounds: int | None = None, batch: int = 1) -> Self:
+    def run(
+        self,
+        streams: Any,
+        rounds: int | None = None,
+        batch: int = 1,
+        graphs: Mapping[int, Any] | None = None,
+    ) -> Self:
         """Rounds until all streams have ended, or so many.
 
         An agent whose stream has ended goes on answering its neighbours, but learns no more.
@@ -235,12 +266,21 @@ class _Network(Parameters, Saved):
         batch : int, default=1
             Samples per agent and round. The messages of a round grow with it, their number
             does not.
+        graphs : dict of round to networkx.Graph, optional
+            Graphs that the network changes to, each before the round of that number
+            (``round_`` is the number of the next one): see :meth:`change_graph`. The stream of
+            an agent that is not in the graph stands still; it is not waited for.
         """
         if not isinstance(batch, int | np.integer) or batch < 1:
             raise ValueError(f"batch must be a whole number >= 1, got {batch!r}")
         if isinstance(streams, tuple):
             streams = deal(streams, self._names)
-        chosen = by_name(streams, self._names, "streams")
+        schedule = check_schedule(self, graphs or {})
+        names = list(dict.fromkeys([*self._names, *(n for g in schedule.values() for n in g)]))
+        if isinstance(streams, Mapping):
+            chosen = by_name(streams, names, "streams")
+        else:
+            chosen = by_name(streams, self._names, "streams")
         whole = {
             name: as_pair(f"agent {name!r}", stream)
             for name, stream in chosen.items()
@@ -257,20 +297,46 @@ class _Network(Parameters, Saved):
             if labels and len(whole) == len(chosen):
                 self._classes = all_labels(labels)
         try:
-            self._go_through(parts, rounds)
+            self._go_through(parts, rounds, schedule)
         finally:
             self._classes = classes  # those of a run that was refused are forgotten
         return self
 
-    def _go_through(self, parts: Mapping[Name, Iterator[Any]], rounds: int | None) -> None:
+    def _go_through(
+        self, parts: dict[Name, Iterator[Any]], rounds: int | None, graphs: dict[int, Any]
+    ) -> None:
         for _ in itertools.count() if rounds is None else range(rounds):
-            current = {name: next(part, _END) for name, part in parts.items()}
-            parts = {name: part for name, part in parts.items() if current[name] is not _END}
-            if not parts:
+            if self.round_ in graphs:
+                self.change_graph(graphs.pop(self.round_))
+            current = {name: next(parts[name], _END) for name in self._names if name in parts}
+            for name, found in current.items():
+                if found is _END:
+                    del parts[name]
+            batches = {name: found for name, found in current.items() if found is not _END}
+            if not batches:
                 break
-            batches = {name: current[name] for name in parts if current[name] is not None}
+            batches = {name: found for name, found in batches.items() if found is not None}
             if batches:
                 self.partial_fit_round(batches)
+
+    def change_graph(self, graph: Any) -> Self:
+        """Let the next round take place on another graph.
+
+        Agents that are no longer in it leave, with what they know: they neither learn nor answer,
+        and the mean of all functions is without them. They can be asked still (``predict`` with
+        ``agent=``), and go on from there when a later graph has them again. Agents that come for
+        the first time know nothing yet, and have the network's settings. The multipliers of edges
+        that stay are kept, those of others begin at 0. All or nothing, like a round; both engines
+        give the same bits.
+
+        Parameters
+        ----------
+        graph : networkx.Graph
+            As for a new network. ``networkx.Graph(network.graph)`` is a copy to be changed.
+        """
+        self._check_open()
+        change_graph(self, graph)
+        return self
 
     def _first_agents(self, batches: Mapping[Name, tuple[Any, Any]]) -> dict[Name, Agent]:
         widths = {name: X.shape[1] for name, (X, _) in batches.items()}
@@ -303,98 +369,6 @@ class _Network(Parameters, Saved):
             )
             for name in self._names
         }  # fmt: skip
-
-    # ---- what was learned -------------------------------------------------------------
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise RuntimeError(
-                f"This {type(self).__name__} was closed, its agents are gone: save it before "
-                "close, or make a new one"
-            )
-
-    def _check_started(self) -> None:
-        self._check_open()
-        if not self._started:
-            raise RuntimeError(
-                f"This {type(self).__name__} has learned nothing yet: call run or partial_fit_round"
-            )
-
-    @property
-    def agents_(self) -> dict[Name, Agent]:
-        """Copies of the agents as they are."""
-        self._check_started()
-        return self._engine.agents()
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """The labels, sorted; for classification."""
-        if self.loss.for_regression:
-            raise AttributeError("a network that learns numbers has no classes")
-        self._check_started()
-        return self._known
-
-    def model(self, agent: Name) -> Any:
-        """A copy of an agent's model that stands alone: it predicts, learns, saves, merges."""
-        self._check_known(agent)
-        return self.agents_[agent].model
-
-    def _check_known(self, agent: Name) -> None:
-        if agent not in self._names:
-            raise ValueError(f"there is no agent {agent!r} in the graph")
-
-    def decision_function(self, X: Any, agent: Name | None = None) -> NDArray[np.float64]:
-        """Values of an agent's function, or without ``agent`` of the mean of all functions.
-
-        (n,) for numbers and two classes, else (n, classes).
-        """
-        values = self._values(X, agent)
-        return values[:, 0] if values.shape[1] == 1 else values
-
-    def predict(self, X: Any, agent: Name | None = None) -> NDArray[Any]:
-        """Predictions of an agent, or without ``agent`` of the mean of all functions (no vote)."""
-        values = self._values(X, agent)
-        if self.loss.for_regression:
-            return values[:, 0]
-        return POLKClassifier._labels(values, self.classes_)
-
-    def errors(self, X: Any, y: Any) -> dict[Name, float]:
-        """Every agent's share of mistakes, or mean squared error, on test samples."""
-        y = np.asarray(y)
-        errors = {}
-        for name in self._names:
-            predicted = self.predict(X, agent=name)
-            if y.shape != predicted.shape:
-                raise ValueError(f"y must have shape {predicted.shape}, got {y.shape}")
-            wrong = (predicted - y) ** 2 if self.loss.for_regression else predicted != y
-            errors[name] = float(wrong.mean())
-        return errors
-
-    def _values(self, X: Any, agent: Name | None) -> NDArray[np.float64]:
-        self._check_started()
-        if agent is not None:
-            self._check_known(agent)
-            return self._engine.predict(agent, X)
-        values = [self._engine.predict(name, X) for name in self._names]
-        return np.mean(values, axis=0)
-
-    @property
-    def trace_(self) -> Any:
-        """As a pandas data frame, a row per round (of a long run per 2, 4, 8 ... rounds).
-
-        Means over agents and rounds: ``loss`` and ``error`` (share of mistakes or squared error)
-        of the round's samples before they were learned, ``disagreement`` (mean of
-        |f_i(x_i) - f_j(x_i)|^2 over neighbours j), ``violation`` (its positive part above the
-        tolerance). Sums so far: ``samples``, ``messages``, ``bytes``. At the end of the row:
-        ``average_violation`` (positive part of the mean over all rounds, per edge, then summed
-        over edges: the left side of (21) over T), ``points`` and ``points NAME`` per agent,
-        ``multiplier NAME NEIGHBOUR``, where names are written as in Python, texts in quotes.
-        """
-        return self._trace.frame()
-
-    def trace_columns(self) -> dict[str, NDArray[np.float64]]:
-        """The course of the rounds as plain arrays: ``trace_`` without pandas."""
-        return self._trace.to_columns()
 
     def close(self) -> None:
         """Let the engine go, and with it the agents: the network is at its end."""

@@ -36,6 +36,9 @@ class Coupling:
         neighbours answer, whatever the strength. Otherwise a penalty that could make neighbours
         overshoot one another is refused, and a pull that comes to do so later (of a multiplier,
         or with a kernel whose k(x, x) has no bound) is cut at half the way.
+    limited : bool
+        False: (17) and (19) as they are printed. Nothing is divided, refused or cut; only weights
+        that would overflow are refused.
     two_way : bool
         Also learn at the neighbours' samples: the other half of the penalty's gradient, which
         (17) leaves out.
@@ -53,6 +56,7 @@ class Coupling:
     dual_regularisation: float = 0.0
     normalised: bool = True
     two_way: bool = False
+    limited: bool = True
 
     def __post_init__(self) -> None:
         as_strength("dual_regularisation", self.dual_regularisation)
@@ -75,7 +79,7 @@ class Coupling:
         difference: from 2 on it grows. No check where every step has a limit of its own, see
         :func:`pull_factor`.
         """
-        if self.normalised or not _bounded(self, model.kernel_):
+        if self.normalised or not self.limited or not _bounded(self, model.kernel_):
             return
         # With two_way every edge pulls at both its agents' samples.
         total = penalty * (2.0 if self.two_way else 1.0)
@@ -103,10 +107,10 @@ def pull_factor(coupling: Coupling, kernel: Kernel, pull: float, unit: float, ro
     of its way to the neighbours' values. They move towards f in the same round, so a share
     beyond 1/2 would overshoot; half leaves the loss a step of its own.
     """
-    if pull == 0.0:
+    if pull == 0.0 or not coupling.limited:
         return unit
     largest = 0.0  # k(x, x) grows with |x| where it is not the same everywhere
-    if not kernel.isotropic:
+    if not kernel.unit:
         matrix = plain_matrix(rows)
         largest = float((matrix.multiply(matrix) if rows.sparse else matrix**2).sum(axis=1).max())
     rate = pull * self_value(kernel.program, largest)
@@ -119,4 +123,4 @@ def pull_factor(coupling: Coupling, kernel: Kernel, pull: float, unit: float, ro
 
 def _bounded(coupling: Coupling, kernel: Kernel) -> bool:
     """Whether the pull is known before the first sample."""
-    return coupling.kind == "consensus" and kernel.isotropic
+    return coupling.kind == "consensus" and kernel.unit

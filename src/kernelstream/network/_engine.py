@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream.network._agent import Agent
+from kernelstream.network._coupling import Coupling
 from kernelstream.network._messages import Name, RoundRecord
 from kernelstream.network.ray_engine import RayEngine
 
@@ -38,6 +39,15 @@ class Engine(Protocol):
         refuses its batch, or anything else is raised, every agent abandons the round: nothing
         has changed, and it can be tried again. Answers that do not come are left out, batches
         of dead agents too. Returns the record of every agent that lives.
+        """
+
+    def change(
+        self, ties: Mapping[Name, tuple[list[Name], Coupling]], new: Mapping[Name, Agent]
+    ) -> dict[Name, Agent]:
+        """Between rounds: the agents are those of ``ties``, with these neighbours and couplings.
+
+        Those of ``new`` are taken over; they may have been here before. Dead ones stay dead unless
+        they are new. Returns the agents that have left.
         """
 
     def agents(self) -> dict[Name, Agent]:
@@ -99,6 +109,20 @@ class LocalEngine:
             for agent in undecided:
                 agent.abandon_round(round)
             raise
+
+    def change(
+        self, ties: Mapping[Name, tuple[list[Name], Coupling]], new: Mapping[Name, Agent]
+    ) -> dict[Name, Agent]:
+        """Other agents, or other neighbours."""
+        left = {name: agent for name, agent in self._agents.items() if name not in ties}
+        held = {**self._agents, **copy.deepcopy(dict(new))}
+        for name, (neighbours, coupling) in ties.items():
+            held[name].tie(neighbours, coupling)
+        self._agents = {name: held[name] for name in ties}
+        self.dead = {
+            name: round for name, round in self.dead.items() if name in ties and name not in new
+        }
+        return left
 
     def agents(self) -> dict[Name, Agent]:
         """Copies of the agents as they are now."""

@@ -1,4 +1,4 @@
-"""Networks as files: the agents, the nodes and edges of the graph, and the trace.
+"""Networks as files: the agents, those away too, the nodes and edges of the graph, and the trace.
 
 The attributes of the graph are not kept.
 """
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from kernelstream._version import __version__
 from kernelstream.losses import Loss
 from kernelstream.network._agent import Agent
+from kernelstream.network._changes import settings_of
 from kernelstream.network._graph import import_networkx, own_graph
 from kernelstream.network._trace import NetworkTrace
 
@@ -36,6 +37,11 @@ def document(network: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         header, parts = agents[name].state()
         headers.append(header)
         arrays.update({f"agent{place}_{part}": array for part, array in parts.items()})
+    away = []
+    for place, agent in enumerate(network._away.values()):
+        header, parts = agent.state()
+        away.append(header)
+        arrays.update({f"away{place}_{part}": array for part, array in parts.items()})
     return {
         "version": __version__,
         "loss": [network.loss.name, network.loss.number],
@@ -50,17 +56,25 @@ def document(network: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         "open": network._trace.open,
         "dead": [name for name in names if name in dead],
         "agents": headers,
+        "away": away,
     }, arrays
+
+
+def _agents(notes: Any, arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[Any, Agent]:
+    agents = {}
+    for place, note in enumerate(notes):
+        start = f"{prefix}{place}_"
+        own = {n[len(start) :]: part for n, part in arrays.items() if n.startswith(start)}
+        agents[note["name"]] = Agent.restore(note, own)
+    return agents
 
 
 def restore(network: Any, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Make an empty network the one that :func:`document` was given."""
-    agents = {}
-    for place, note in enumerate(header["agents"]):
-        prefix = f"agent{place}_"
-        own = {n[len(prefix) :]: part for n, part in arrays.items() if n.startswith(prefix)}
-        agents[note["name"]] = Agent.restore(note, own)
-    graph = import_networkx().Graph()
+    agents = _agents(header["agents"], arrays, "agent")
+    away = _agents(header.get("away", []), arrays, "away")
+    networkx = import_networkx()
+    graph = networkx.Graph()
     graph.add_nodes_from(agents)
     graph.add_edges_from(header["edges"])
     latest, dead = header["round"], header["dead"]
@@ -72,13 +86,19 @@ def restore(network: Any, header: Mapping[str, Any], arrays: Mapping[str, NDArra
             or not (agent.round == latest or (name in dead and agent.round < latest))
             for name, agent in agents.items()
         )
+        or away.keys() & agents.keys()
+        or any(agent.round > latest for agent in away.values())
     ):
         raise ValueError("the agents contradict the graph, or one another")
     network.graph = own_graph(graph)
     network.loss = Loss(*header["loss"])
     network.coupling, network.two_way = header["coupling"], bool(header["two_way"])
-    network._classes, network._settings = None, {}
+    network.allow_disconnected = not networkx.is_connected(graph)
+    network._classes, network._settings, network._away = None, {}, away
     network._names = list(agents)
+    first = next(iter(agents.values()))
+    network._common = settings_of(first)
+    network._seed = first.model.random_state or 0
     network._set_up("local")
     network.round_ = int(latest)
     network._totals = {name: float(header["totals"][name]) for name in network._totals}

@@ -54,7 +54,7 @@ def check_graph(graph: Any, allow_disconnected: bool) -> None:
 
 
 def own_graph(graph: Any) -> Any:
-    """A copy that refuses changes: every agent knows its neighbours from the beginning."""
+    """A copy that refuses changes: agents know their neighbours, and must be told of others."""
     own = graph.copy()
     known = set(vars(own))
     import_networkx().freeze(own)
@@ -65,8 +65,8 @@ def own_graph(graph: Any) -> Any:
 
 def _refuse_change(*_: Any, **__: Any) -> None:
     raise import_networkx().NetworkXError(
-        "the graph of a network cannot change, its agents know their neighbours: change a copy, "
-        "networkx.Graph(network.graph), and make a new network of it"
+        "a network's graph cannot be changed from outside, its agents know their neighbours: "
+        "change a copy, networkx.Graph(network.graph), and give it to network.change_graph"
     )
 
 

@@ -44,10 +44,11 @@ class ConsensusNetwork(_Network):
     another at the same time: what two of them differ by is multiplied by
     1 - 2 eta c degree k(x, x) - eta l'' k(x, x) - eta alpha. So the step as printed in [1]_,
     ``coupling="explicit"``, needs eta0 (2 c degree k(x, x) + L k(x, x) + alpha) < 2 (with
-    ``two_way`` 4 c), where L bounds l'', and is refused beyond. ``"normalised"`` divides the pull
-    by 1 + 2 eta c degree k(x, x): f_i(x) moves a share below 1/2 of its way to its neighbours'
-    mean, and any c is stable where eta0 (L k(x, x) + alpha) <= 1. It is (17) with the penalty
-    c / (1 + 2 eta c degree k(x, x)), which larger c bring up to 1 / (2 eta degree k(x, x)).
+    ``two_way`` 4 c), where L bounds l'', and is refused beyond (``"printed"`` takes it in any
+    case). ``"normalised"`` divides the pull by 1 + 2 eta c degree k(x, x): f_i(x) moves a share
+    below 1/2 of its way to its neighbours' mean, and any c is stable where eta0 (L k(x, x) +
+    alpha) <= 1. It is (17) with the penalty c / (1 + 2 eta c degree k(x, x)), which larger c
+    bring up to 1 / (2 eta degree k(x, x)).
 
     With penalty 0 agents are POLK: bit for bit where a round has two samples or more, up to
     rounding where it has one, for which POLK has a step of its own.
@@ -81,6 +82,7 @@ class ConsensusNetwork(_Network):
             "consensus",
             penalty=per_edge(self.graph, "penalty", self.penalty, name),
             normalised=self.coupling == "normalised",
+            limited=self.coupling != "printed",
             two_way=self.two_way,
         )
 
@@ -105,8 +107,9 @@ class ProximityNetwork(_Network):
 
     Where the agents differ by more than the tolerance the multiplier grows until they do not. It
     has no bound known in advance, so the pull is normalised; with ``coupling="explicit"`` a pull
-    that could overshoot, beyond 1 / (2 eta k(x, x)), is cut there. As (19) is printed no multiplier
-    has to be sent; [1]_ says one must, and with ``two_way=True``, the whole gradient of the
+    that could overshoot, beyond 1 / (2 eta k(x, x)), is cut there, and that is (19) no longer.
+    ``coupling="printed"`` is (19) whatever comes of it. As (19) is printed no multiplier has to be
+    sent; [1]_ says one must, and with ``two_way=True``, the whole gradient of the
     Lagrangian, it is.
 
     Examples
@@ -147,6 +150,7 @@ class ProximityNetwork(_Network):
             tolerance=per_edge(self.graph, "tolerance", self.tolerance, name),
             dual_regularisation=self.dual_regularisation,
             normalised=self.coupling == "normalised",
+            limited=self.coupling != "printed",
             two_way=self.two_way,
         )
 

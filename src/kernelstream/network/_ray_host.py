@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from kernelstream import storage
 from kernelstream.network._agent import Agent
+from kernelstream.network._coupling import Coupling
 from kernelstream.network._messages import Message, Name, RoundRecord
 
 
@@ -66,6 +67,17 @@ class Host:
             return self._agent.close_round(round, dict(zip(names, answers, strict=True)))
 
         return self._do(turn, round, record)
+
+    def tie(self, turn: int, round: int, neighbours: list[Name], coupling: Coupling) -> Any:
+        """Whether the agent has these neighbours now, in its checkpoint too."""
+
+        def tied() -> bool:
+            self._agent.tie(neighbours, coupling)
+            self._agent.save(self._path)
+            self._written = self._agent.round
+            return True
+
+        return self._do(turn, round, tied)
 
     def state(self, turn: int, round: int) -> Any:
         """All of the agent after the rounds before this one, as in a file."""

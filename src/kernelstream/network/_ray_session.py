@@ -1,14 +1,21 @@
-"""Ray, started or found: imported only when asked for."""
+"""Ray, started or found: imported only when asked for; and what its actors share."""
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
+import socket
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+
+from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
+
+from kernelstream.network._messages import Name
 
 #: What a Ray of our own reads from the environment, where the user has not set it.
 _ENVIRONMENT = {
@@ -19,6 +26,9 @@ _ENVIRONMENT = {
     # What later versions do in any case; older ones warn that they do not yet.
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
+
+#: Marks a folder of checkpoints that is in use.
+MARK = "engine.json"
 
 #: Guards the two numbers below.
 _lock = threading.Lock()
@@ -80,3 +90,37 @@ def ray_session(address: str | None = None, processors: int | None = None) -> It
                     _started = None
                     if current_session(ray) == session:
                         ray.shutdown()
+
+
+def end_actors(ray: Any, session: str | None, actors: dict[Name, Any]) -> None:
+    """End their processes."""
+    if current_session(ray) == session:  # else they went with their Ray
+        for actor in actors.values():
+            ray.kill(actor, no_restart=True)
+
+
+def claim(folder: Path) -> None:
+    """Claim a folder of checkpoints; refuse one that another engine uses."""
+    mark, here = folder / MARK, socket.gethostname()
+    try:
+        found = json.loads(mark.read_text())
+        known = Path("/proc/self").exists() and found["host"] == here
+        if known and not Path(f"/proc/{found['process']}").exists():
+            mark.unlink(missing_ok=True)  # its process has ended without closing
+    except (OSError, ValueError, KeyError, TypeError):
+        found = None
+    try:
+        with mark.open("x") as file:
+            json.dump({"host": here, "process": os.getpid()}, file)
+    except FileExistsError:
+        raise RuntimeError(
+            f"another engine keeps its agents in {folder} ({found}): give each a folder of its "
+            f"own, or close the other one. If there is none any more, delete {mark}"
+        ) from None
+
+
+def blas_threads() -> int:
+    """Of this process. The bits of a product depend on how many threads share it."""
+    found = [library["num_threads"] for library in threadpool_info()
+             if library["user_api"] == "blas"]  # fmt: skip
+    return max(found, default=1)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import copy
 import os
 import shutil
-import socket
 import tempfile
 import weakref
 from collections.abc import Callable, Mapping
@@ -16,18 +15,23 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
 from kernelstream.network._agent import Agent
+from kernelstream.network._coupling import Coupling
 from kernelstream.network._messages import Name, RoundRecord
 from kernelstream.network._ray_host import Behind, Host, Refused, compile_steps, load_agent
-from kernelstream.network._ray_session import current_session, ray_session
+from kernelstream.network._ray_session import (
+    MARK,
+    blas_threads,
+    claim,
+    current_session,
+    end_actors,
+    ray_session,
+)
 from kernelstream.parameters import Instance, Number, Parameters, Whole
 
 #: An agent's process must be there within this many seconds.
 _START_SECONDS = 300.0
-#: Marks a folder of checkpoints that is in use.
-_MARK = "engine.json"
 
 
 class RayEngine(Parameters):
@@ -126,6 +130,7 @@ class RayEngine(Parameters):
         self.dead: dict[Name, int] = {}
         self._neighbours: dict[Name, list[Name]] = {}
         self._paths: dict[Name, Path] = {}
+        self._placed = 0  # agents that have had a file
         self._actors: dict[Name, Any] = {}
         self._next = 0  # the round to come
         self._turn = 0  # grows with every attempt at a round: see Host
@@ -167,6 +172,40 @@ class RayEngine(Parameters):
             self._log = {kept: then for kept, then in self._log.items() if kept >= round}
         return {name: closed[name][0] for name in self._actors if name in closed}
 
+    def change(
+        self, ties: Mapping[Name, tuple[list[Name], Coupling]], new: Mapping[Name, Agent]
+    ) -> dict[Name, Agent]:
+        """Other agents, or other neighbours; the others' processes stay.
+
+        Every agent writes its checkpoint: none has to learn again what came before. A change that
+        was interrupted can be made again.
+        """
+        self._check_session()
+        self._turn += 1
+        held = self.agents()
+        staying = [name for name in self._living() if name in ties]
+        self._call({name: _Call("tie", ties[name]) for name in staying}, self._next)
+        for name in self.dead.keys() & ties.keys():
+            held[name].tie(*ties[name])
+            held[name].save(self._paths[name])
+        for name in new:
+            agent = copy.deepcopy(new[name])
+            agent.tie(*ties[name])
+            self._place(name, agent)
+        if new:
+            self._await_start(list(new))
+        left = {name: agent for name, agent in held.items() if name not in ties}
+        for name in left:
+            self._ray.kill(self._actors.pop(name), no_restart=True)
+            self._paths.pop(name).unlink(missing_ok=True)
+            self.dead.pop(name, None)
+        actors = {name: self._actors[name] for name in ties}
+        self._actors.clear()  # the same dict: the end of the engine knows it
+        self._actors.update(actors)
+        self._neighbours = {name: list(neighbours) for name, (neighbours, _) in ties.items()}
+        self._log = {}
+        return left
+
     def agents(self) -> dict[Name, Agent]:
         """Copies of the agents as they are now; dead ones as they were before."""
         self._check_session()
@@ -200,19 +239,17 @@ class RayEngine(Parameters):
             else:
                 folder = Path(self.folder).absolute()
                 folder.mkdir(parents=True, exist_ok=True)
-                _mark(folder)
-                opened.callback((folder / _MARK).unlink, missing_ok=True)
+                claim(folder)
+                opened.callback((folder / MARK).unlink, missing_ok=True)
             # Not a method: an engine that nobody holds any more is closed, too.
-            opened.callback(_end_actors, self._ray, self._session, self._actors)
+            opened.callback(end_actors, self._ray, self._session, self._actors)
             self._next = max((agent.round for agent in agents.values()), default=0)
-            for place, (name, agent) in enumerate(agents.items()):
-                self._neighbours[name] = list(agent.neighbours)
-                self._paths[name] = folder / f"agent-{place}.ks"
-                agent.save(self._paths[name])
+            self._folder = folder
             for agent in list(agents.values())[:1]:
                 compile_steps(agent)
-            for name in agents:
-                self._actors[name] = self._make_actor(name)
+            for name, agent in agents.items():
+                self._neighbours[name] = list(agent.neighbours)
+                self._place(name, agent)
             if agents:
                 self._await_start(list(agents))
             self._end = weakref.finalize(self, opened.pop_all().close)
@@ -362,6 +399,13 @@ class RayEngine(Parameters):
 
     # ---- actors -----------------------------------------------------------------------
 
+    def _place(self, name: Name, agent: Agent) -> None:
+        """A file and a process for an agent."""
+        self._paths[name] = self._folder / f"agent-{self._placed}.ks"
+        self._placed += 1
+        agent.save(self._paths[name])
+        self._actors[name] = self._make_actor(name)
+
     def _make_actor(self, name: Name) -> Any:
         options = {
             "num_cpus": 0,
@@ -371,37 +415,11 @@ class RayEngine(Parameters):
             "max_task_retries": -1,  # calls can be repeated: see Notes
         }
         host = self._ray.remote(Host).options(**options)
-        return host.remote(str(self._paths[name]), self.checkpoint_every, _blas_threads())
+        return host.remote(str(self._paths[name]), self.checkpoint_every, blas_threads())
 
 
 def _nothing() -> None:
     """The end of an engine that was not started."""
-
-
-def _end_actors(ray: Any, session: str | None, actors: dict[Name, Any]) -> None:
-    if current_session(ray) == session:  # else they went with their Ray
-        for actor in actors.values():
-            ray.kill(actor, no_restart=True)
-
-
-def _mark(folder: Path) -> None:
-    """Claim a folder; refuse one that another engine uses."""
-    mark, here = folder / _MARK, socket.gethostname()
-    try:
-        found = json.loads(mark.read_text())
-        known = Path("/proc/self").exists() and found["host"] == here
-        if known and not Path(f"/proc/{found['process']}").exists():
-            mark.unlink(missing_ok=True)  # its process has ended without closing
-    except (OSError, ValueError, KeyError, TypeError):
-        found = None
-    try:
-        with mark.open("x") as file:
-            json.dump({"host": here, "process": os.getpid()}, file)
-    except FileExistsError:
-        raise RuntimeError(
-            f"another engine keeps its agents in {folder} ({found}): give each a folder of its "
-            f"own, or close the other one. If there is none any more, delete {mark}"
-        ) from None
 
 
 class _Call(NamedTuple):
@@ -417,10 +435,3 @@ class _Round(NamedTuple):
 
     batches: dict[Name, Any]
     answers: dict[Name, dict[Name, Any]]  # asker -> neighbour -> its answer
-
-
-def _blas_threads() -> int:
-    """Of this process. The bits of a product depend on how many threads share it."""
-    found = [library["num_threads"] for library in threadpool_info()
-             if library["user_api"] == "blas"]  # fmt: skip
-    return max(found, default=1)

@@ -6,7 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from sklearn.base import is_classifier
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn.base import clone, is_classifier
 
 from kernelstream import registry
 from kernelstream.models._files import _plain
@@ -62,6 +64,20 @@ def _kind(method: Method, task: str) -> type[Any] | None:
     return method.regressor if task == "regression" else method.classifier
 
 
+def compile_for(estimator: Any) -> None:
+    """Load or make the machine code that an estimator needs, before any time is measured."""
+    estimator = clone(estimator)
+    # Instead of looking at many samples first; and one feature needs other memory.
+    given = {"gamma": 1.0, "delta": 1.0, "max_bytes": None}
+    known = estimator.get_params()
+    estimator.set_params(**{name: value for name, value in given.items() if name in known})
+    X, y = np.zeros((2, 1)), np.array([0.0, 1.0])
+    for features in (X, csr_array(X)):
+        fresh = clone(estimator).partial_fit(features, y)
+        fresh.predict_then_learn(features, y)
+        fresh.predict(features)
+
+
 # ---- values -----------------------------------------------------------------------------
 
 
@@ -70,6 +86,8 @@ def value_of(text: str) -> Any:
 
     >>> value_of("1e-3"), value_of("64K"), value_of("none"), value_of("hinge")
     (0.001, 65536, None, 'hinge')
+    >>> value_of("yes=3,no=1"), value_of("0=1,1=2.5")
+    ({'yes': 3, 'no': 1}, {0: 1, 1: 2.5})
     >>> value_of("parsimony:0.04")
     Parsimony(factor=0.04, power=1.5)
     """
@@ -82,9 +100,22 @@ def value_of(text: str) -> Any:
             return kind(text)
         except ValueError:
             continue
+    if "=" in text:  # classes and their weights
+        pairs = [pair.rpartition("=") for pair in text.split(",")]
+        return {_label(label.strip()): value_of(weight) for label, _, weight in pairs}
     if match := re.fullmatch(r"([0-9.]+)\s*([kmg])i?b?", lowered):  # 64M, 1.5GiB
         return int(float(match[1]) * 1024 ** ("kmg".index(match[2]) + 1))
     return Parsimony.from_text(text) or text
+
+
+def _label(text: str) -> Any:
+    """A class as it was meant."""
+    if text in ("True", "False"):
+        return text == "True"
+    try:
+        return int(text)
+    except ValueError:
+        return text
 
 
 def as_stored(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ class Reading:
     delimiter: str | None
     header: bool
     n_features: int | None
+    live: bool = False
 
     def __post_init__(self) -> None:
         rows, on_bad = self.batch_rows, self.on_bad

@@ -28,6 +28,7 @@ def open_stream(
     delimiter: str | None = None,
     header: bool = True,
     n_features: int | None = None,
+    live: bool = False,
 ) -> Source:
     """Read rows in batches, from a file of any size, standard input, arrays or a data frame.
 
@@ -65,6 +66,10 @@ def open_stream(
     n_features : int, default=None
         Width of LIBSVM rows. None: the largest index, which takes a pass over the file.
 
+    live : bool, default=False
+        Hand out the rows of text that are there without waiting for a whole batch. How rows are
+        cut into batches then depends on the sender.
+
     Returns
     -------
     Source
@@ -90,7 +95,7 @@ def open_stream(
     """
     reading = Reading(
         target, batch_rows, on_bad, quarantine, position, dict(schema or {}), columns, drop,
-        delimiter, header, n_features,
+        delimiter, header, n_features, live,
     )  # fmt: skip
     if isinstance(source, tuple) and len(source) == 2:
         return ArraySource(*source, reading)

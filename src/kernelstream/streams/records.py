@@ -149,7 +149,8 @@ class BlockReader:
         size = len(self._carry)
         n_breaks = self._carry.count(b"\n")
         tried = 0
-        if not whole_batches and n_breaks:  # what was read with the last record may do
+        # What was read with the last record may do; of a pipe no more may ever come.
+        if n_breaks and (not whole_batches or self._batch_rows == 1):
             block = self._cut(self._carry, n_records, whole_batches)
             if block is not None:
                 return block

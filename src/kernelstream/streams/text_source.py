@@ -38,7 +38,9 @@ class TextSource(Source):
     def __init__(self, path: str, format: str, reading: Reading, delimiter: str | None) -> None:
         self._stream = ByteStream(path)
         super().__init__(self._stream.name, format, reading)
-        self._reader = BlockReader(self._stream, reading.batch_rows, delimiter)
+        # Blocks end after a multiple of so many records; batches of a block are cut below.
+        step = 1 if reading.live else reading.batch_rows
+        self._reader = BlockReader(self._stream, step, delimiter)
         self._start = reading.position
         self._rows = self._start["rows"] if self._start else 0
         self._block: Block | None = None

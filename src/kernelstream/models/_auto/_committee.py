@@ -71,15 +71,21 @@ class Committee:
         self.allowed = self.mixture.used.copy()
 
     def begun_again(self) -> Committee:
-        """One that has learned nothing but the scales of columns."""
+        """One that has learned nothing but the scales of columns, and which group is to lead."""
         result = Committee(
             self.features, self.outputs, self.numbers, self.sizes, self.delayed, self.forget,
             self.seed,
         )  # fmt: skip
-        leader = self.groups[int(np.argmin(self.group_losses()))]
+        best = int(np.argmin(self.group_losses()))
         for group, old in zip(result.groups, self.groups, strict=True):
-            if group is not None and leader is not None:
-                group.begin_like(old or leader)
+            learned = old or self.groups[best]
+            if group is not None and learned is not None:
+                group.begin_like(learned)
+        leader = result.groups[best]
+        if leader is not None and self.seen < _FIRST_RACE and self._is_steady():
+            # Too short for a race, but the rows come again.
+            result.raced, result.leader = 1, best
+            leader.resize(result.sizes.leading)
         return result
 
     # ---- the parts --------------------------------------------------------------------
@@ -358,11 +364,15 @@ class Committee:
         if leader is not None:
             leader.resize(self._size(self.sizes))
 
+    def _is_steady(self) -> bool:
+        """Whether experts for which all rows count alike have most of the weight."""
+        return bool(self.mixture.recent[0, self._lasting()].sum() > 0.5)
+
     def _race(self) -> None:
         """Where the stream does not change, the best length scale gets more points."""
         if self.raced or self.seen < _FIRST_RACE or self.seen & (self.seen - 1):
             return
-        if self.mixture.recent[0, self._lasting()].sum() <= 0.5:
+        if not self._is_steady():
             return
         losses = self.group_losses()
         self.raced, self.leader = self.seen, int(np.argmin(losses))

@@ -1,0 +1,158 @@
+"""Exported models predict what the models do that they came from."""
+
+import json
+
+import numpy as np
+import pytest
+
+from benchmarks import export as tools
+from kernelstream import AutoClassifier, POLKClassifier, POLKRegressor
+from kernelstream.export import describe, export, write_c, write_numpy
+from kernelstream.kernels import Gaussian, Laplacian, Linear, Matern32, Matern52, Polynomial
+from kernelstream.models.in_units import InUnits
+from kernelstream.streams.batch import Batch, Text
+
+needs_compiler = pytest.mark.skipif(tools.COMPILER is None, reason="needs a C compiler")
+ROWS = {classes: tools.raw_rows(300, classes, 2) for classes in (0, 2, 4)}
+
+CASES = [
+    ("POLK", 2, {"max_points": 30}),
+    ("POLK", 4, {"max_points": 30, "loss": "log_loss", "units": "frozen"}),
+    ("POLK", 0, {"max_points": 30, "standardise": False}),
+    ("AVM", 4, {"max_points": 30}),
+    ("COLK", 0, {"max_points": 30}),
+    ("KRLST", 2, {"max_points": 30}),
+    ("KRLST", 0, {"max_points": 30}),
+    ("Auto", 2, {}),
+    ("Auto", 4, {}),
+    ("Auto", 0, {"standardize": False}),
+]
+
+
+@pytest.fixture(scope="module", params=CASES, ids=lambda case: f"{case[0]}-{case[1]}")
+def case(request):
+    """A model of raw rows, and others to predict."""
+    method, classes, parameters = request.param
+    n = 2300 if method == "Auto" and classes else 600  # after 2048 rows one may get a full metric
+    model = tools.learned_model(method, classes, tools.raw_rows(n, classes, 1), **parameters)
+    return model, ROWS[classes]
+
+
+def check(model, rows, values, labels, tolerance):
+    assert tools.apart(values, model, rows) <= tolerance
+    if labels is not None and hasattr(model, "classes_"):
+        assert np.array_equal(labels, model.predict(rows))
+
+
+def test_numpy(case):
+    check(*case, *tools.run_numpy(*case), 1e-9)
+
+
+def test_onnx(case):
+    pytest.importorskip("onnxruntime")
+    check(*case, *tools.run_onnx(*case), 1e-9)
+
+
+@needs_compiler
+def test_c(case, tmp_path):
+    model, rows = case
+    check(model, rows, *tools.Compiled(model, tmp_path)(rows), 1e-12)
+
+
+@needs_compiler
+def test_c_in_float(case, tmp_path):
+    model, rows = case
+    values, _ = tools.Compiled(model, tmp_path, "float")(rows)
+    assert tools.apart(values, model, rows) < 0.02
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [Gaussian(0.5), Laplacian(0.5), Matern32(0.5), Matern52(0.5), Polynomial(3, 0.2, 1.0),
+     0.5 * Gaussian(1.0) * Linear() + Polynomial(2)],
+    ids=lambda kernel: type(kernel).__name__,
+)  # fmt: skip
+def test_kernels(kernel, tmp_path):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(200, 3)) + 5.0
+    y = np.where(X[:, 0] > X[:, 1], "ja", "nein")
+    model = POLKClassifier(kernel=kernel, max_points=20, eta0=0.1).partial_fit(X, y)
+    check(model, X, *tools.run_numpy(model, X), 1e-9)
+    if tools.COMPILER:
+        check(model, X, *tools.Compiled(model, tmp_path)(X), 1e-9)
+    pytest.importorskip("onnxruntime")
+    check(model, X, *tools.run_onnx(model, X), 1e-9)
+
+
+def test_many_features_are_folded():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(150, 600)) * (random.random((150, 600)) < 0.1)
+    model = AutoClassifier(random_state=0).partial_fit(X, (X[:, 0] > 0.0).astype(int))
+    check(model, X, *tools.run_numpy(model, X), 1e-9)
+
+
+def test_one_file_with_numpy_alone(tmp_path):
+    # Long texts are shortened as the model does it; labels that are texts come back as such.
+    texts = [f"{letter * 300} {k}" for k in range(5) for letter in "ab"]
+    codes = np.arange(400, dtype=np.int32) % 10
+    target = Text((codes % 2).astype(np.int32), ["one", "two"])
+    batch = Batch({"city": Text(codes, texts), "y": target}, lines=np.arange(400))
+    from kernelstream.pipeline import StreamModel
+    from kernelstream.preparation import Preparation
+
+    preparation = Preparation({"city": "text", "y": "text"}, ignore=["y"])
+    model = StreamModel(POLKClassifier(gamma=1.0), preparation, "y", "classification").learn(batch)
+    check(model, batch, *tools.run_numpy(model, batch), 1e-12)
+    text = write_numpy(describe(model))
+    imports = {line for line in text.splitlines() if line.startswith(("import", "from"))}
+    assert imports == {"import base64", "import hashlib", "import numpy as np"}
+
+
+def test_the_suffix_says_what_is_written(tmp_path):
+    model = POLKRegressor().partial_fit([[0.0], [1.0]], [0.0, 1.0])
+    export(model, tmp_path / "m.h", name="2 wells")
+    assert "_2_wells_predict(const _2_wells_row *row" in (tmp_path / "m.h").read_text()
+    with pytest.raises(ValueError, match=r"suffix '.txt' is none of .onnx, .h, .py"):
+        export(model, tmp_path / "m.txt")
+    with pytest.raises(ValueError, match="to must be one of"):
+        export(model, tmp_path / "m.txt", to="java")
+
+
+def test_what_cannot_be_exported():
+    with pytest.raises(TypeError, match="a dict cannot be exported"):
+        describe({})
+    with pytest.raises(ValueError, match="one class only"):
+        describe(POLKClassifier().partial_fit([[0.0]], [1]))
+    rows = tools.raw_rows(50, 0, 1)
+    model = tools.learned_model("POLK", 0, rows)
+    model.estimator = InUnits(model.model, 100).partial_fit(
+        model.preparation.transform(rows), rows.columns["y"]
+    )
+    with pytest.raises(ValueError, match="call flush"):
+        describe(model)
+
+
+def test_names_in_c():
+    # Keywords, signs and names that become the same stay apart.
+    columns = {name: np.arange(5.0) for name in ("int", "a b", "a_b", "*/")}
+    from kernelstream.pipeline import StreamModel
+    from kernelstream.preparation import Preparation
+
+    preparation = Preparation(dict.fromkeys(columns, "number") | {"y": "number"}, ignore=["y"])
+    model = StreamModel(POLKRegressor(gamma=1.0), preparation, "y", "regression")
+    model.learn(Batch({**columns, "y": np.arange(5.0)}, lines=np.arange(5))).flush()
+    text = write_c(describe(model))
+    for member in ("int_;", "a_b;", "a_b_;", "__;"):
+        assert f"ks_real {member}" in text
+    assert "* /: NAN" in text
+
+
+@pytest.mark.parametrize("to", ["numpy", "c"])
+def test_the_command(tool, rows, tmp_path, to):
+    tool("learn", rows, "--target", "label", "--model", "polk", "--out", "m.ks")
+    told = json.loads(tool("export", "m.ks", "--to", to, "--json").out)
+    written = tmp_path / told["out"]
+    assert written.stat().st_size == told["bytes"]
+    assert "label" not in told["inputs"]
+    assert str(told["out"]) in tool("export", "m.ks", "--to", to, "-o", told["out"]).out
+    assert "java" in tool("export", "m.ks", "--to", "java", code=2).err
