@@ -93,3 +93,28 @@ def test_projectron_plus_is_kols_but_for_its_margin_steps(name):
         return np.array(said)
 
     written_out(name, "Projectron++", learner)
+
+
+@pytest.mark.parametrize("name", ["ijcnn1"])
+def test_nogd_is_kols_but_for_the_weights_it_begins_with(name):
+    """KOL forgets the expansion when its features begin, and takes any eigenvectors unless it takes
+    all of them, as here; then a step on the features is one on the span of the points."""
+
+    def learner(kernel, X, y):
+        points, w, said, features = [], np.empty(0), [], False
+        for x, target in zip(X, y, strict=True):
+            k = np.array([kernel(x, d) for d in points])
+            f = w @ k
+            said.append(f)
+            if target * f >= 1.0:
+                continue
+            if len(points) < outside.BUDGET:
+                points, w = [*points, x], np.append(w, outside.ETA * target)
+                continue
+            if not features:
+                features, w = True, np.zeros(outside.BUDGET)
+                inverse = np.linalg.inv(kernels.matrix(kernel, points, points))
+            w = w + outside.ETA * target * (inverse @ k)
+        return np.array(said)
+
+    written_out(name, "NOGD", learner)
