@@ -8,6 +8,7 @@ from importlib import import_module
 #: Module and function of each; imported when it runs, since some need packages that others do not.
 BENCHMARKS = {
     "comparison": "comparison.main",
+    "budgetedsvm": "budgetedsvm.main",
     "calls": "speed.calls",
     "sparse": "speed.sparse",
     "outputs": "engine.outputs",

@@ -28,10 +28,15 @@ from scipy.sparse import csr_array
 
 import kernelstream.core
 from kernelstream import (
+    AhpatronClassifier,
     AutoClassifier,
     AutoRegressor,
     AVMClassifier,
     AVMRegressor,
+    BPANNClassifier,
+    BPAPClassifier,
+    BPASClassifier,
+    BSGDClassifier,
     COLKClassifier,
     COLKRegressor,
     CompositionalLearner,
@@ -44,6 +49,8 @@ from kernelstream import (
     Loss,
     POLKClassifier,
     POLKRegressor,
+    ProjectronClassifier,
+    ProjectronPlusClassifier,
     RBPClassifier,
     fit_sharded,
     load,
@@ -208,6 +215,26 @@ MODELS = {
     "Forgetron": Fit(partial(ForgetronClassifier, max_points=10, **SEED), two_classes),
     "Forgetron, sparse": Fit(
         partial(ForgetronClassifier, max_points=20, **SEED), partial(sparse, classes=3)
+    ),
+    "Projectron": Fit(partial(ProjectronClassifier, max_points=20, **SEED), plane),
+    "Projectron++, sparse": Fit(
+        partial(ProjectronPlusClassifier, novelty=1e-3, **SEED), partial(sparse, classes=2)
+    ),
+    "BPA-S": Fit(partial(BPASClassifier, max_points=20, **SEED), plane),
+    "BPA-NN, sparse": Fit(
+        partial(BPANNClassifier, max_points=20, **SEED), partial(sparse, classes=3)
+    ),
+    "BPA-P": Fit(partial(BPAPClassifier, max_points=20, **SEED), two_classes),
+    "Ahpatron, sparse": Fit(
+        partial(AhpatronClassifier, max_points=20, **SEED), partial(sparse, classes=3)
+    ),
+    "BSGD, projection": Fit(
+        partial(BSGDClassifier, policy="projection", max_points=20, **SEED), plane
+    ),
+    "BSGD, merging": Fit(partial(BSGDClassifier, policy="merging", max_points=20, **SEED), plane),
+    "BSGD, merging, sparse": Fit(
+        partial(BSGDClassifier, policy="merging", search="golden", max_points=20, **SEED),
+        partial(sparse, classes=2),
     ),
     "AVM": Fit(partial(AVMClassifier, **SEED), two_classes),
     "AVM, classes": Fit(partial(AVMClassifier, "margin_log_loss", **SEED), plane),
