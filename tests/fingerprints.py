@@ -28,11 +28,15 @@ from scipy.sparse import csr_array
 
 import kernelstream.core
 from kernelstream import (
+    AhpatronClassifier,
     AutoClassifier,
     AutoRegressor,
     AVMClassifier,
     AVMRegressor,
     BOGDClassifier,
+    BPANNClassifier,
+    BPAPClassifier,
+    BPASClassifier,
     BSGDClassifier,
     COLKClassifier,
     COLKRegressor,
@@ -54,6 +58,8 @@ from kernelstream import (
     PegasosClassifier,
     POLKClassifier,
     POLKRegressor,
+    ProjectronClassifier,
+    ProjectronPlusClassifier,
     RBPClassifier,
     WindowedOGDRegressor,
     fit_sharded,
@@ -235,6 +241,26 @@ MODELS = {
     "BSGD": Fit(partial(BSGDClassifier, max_points=20, **SEED), plane),
     "NPBSGD": Fit(
         partial(NPBSGDClassifier, budget=10, growth_delay=50.0, max_points=40, **SEED), plane
+    ),
+    "Projectron": Fit(partial(ProjectronClassifier, max_points=20, **SEED), plane),
+    "Projectron++, sparse": Fit(
+        partial(ProjectronPlusClassifier, novelty=1e-3, **SEED), partial(sparse, classes=2)
+    ),
+    "BPA-S": Fit(partial(BPASClassifier, max_points=20, **SEED), plane),
+    "BPA-NN, sparse": Fit(
+        partial(BPANNClassifier, max_points=20, **SEED), partial(sparse, classes=3)
+    ),
+    "BPA-P": Fit(partial(BPAPClassifier, max_points=20, **SEED), two_classes),
+    "Ahpatron, sparse": Fit(
+        partial(AhpatronClassifier, max_points=20, **SEED), partial(sparse, classes=3)
+    ),
+    "BSGD, projection": Fit(
+        partial(BSGDClassifier, policy="projection", max_points=20, **SEED), plane
+    ),
+    "BSGD, merging": Fit(partial(BSGDClassifier, policy="merging", max_points=20, **SEED), plane),
+    "BSGD, merging, sparse": Fit(
+        partial(BSGDClassifier, policy="merging", search="golden", max_points=20, **SEED),
+        partial(sparse, classes=2),
     ),
     "AVM": Fit(partial(AVMClassifier, **SEED), two_classes),
     "AVM, classes": Fit(partial(AVMClassifier, "margin_log_loss", **SEED), plane),
