@@ -1,17 +1,16 @@
 """Kernel machines for endless streams."""
 
+import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from kernelstream._version import __version__
-from kernelstream.compression.coverage import Coverage
-from kernelstream.errors import CapWarning, DivergenceError, IllConditionedError
-from kernelstream.expansion import KernelExpansion
-from kernelstream.losses import Loss
-from kernelstream.schedules import Parsimony
-from kernelstream.storage import ModelFileError
-from kernelstream.streams import make_multidist, make_regression_outliers
 
 if TYPE_CHECKING:
+    from kernelstream.compression.coverage import Coverage
+    from kernelstream.errors import CapWarning, DivergenceError, IllConditionedError
+    from kernelstream.expansion import KernelExpansion
+    from kernelstream.losses import Loss
     from kernelstream.models import (
         AhpatronClassifier,
         AutoClassifier,
@@ -65,7 +64,10 @@ if TYPE_CHECKING:
     from kernelstream.network.sharding import fit_sharded
     from kernelstream.pipeline import StreamModel
     from kernelstream.preparation import Preparation
-    from kernelstream.runs import Run
+    from kernelstream.runs import ComparisonRun, Run, compare
+    from kernelstream.schedules import Parsimony, Steps
+    from kernelstream.storage import ModelFileError
+    from kernelstream.streams import make_multidist, make_regression_outliers
 
 __all__ = [
     "AVMClassifier",
@@ -81,6 +83,7 @@ __all__ = [
     "COLKClassifier",
     "COLKRegressor",
     "CapWarning",
+    "ComparisonRun",
     "CompositionalLearner",
     "Coverage",
     "DivergenceError",
@@ -122,10 +125,12 @@ __all__ = [
     "RandomFeatureRegressor",
     "Run",
     "SlidingKRLSRegressor",
+    "Steps",
     "StreamModel",
     "WindowedOGDClassifier",
     "WindowedOGDRegressor",
     "__version__",
+    "compare",
     "fit_sharded",
     "load",
     "make_multidist",
@@ -134,12 +139,29 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Estimators when first asked for: scikit-learn takes longer to import than all of this."""
-    if name == "Run":
-        from kernelstream.runs import Run
+#: Where names are that need none of the estimators.
+_HOMES = {
+    "ComparisonRun": "runs",
+    "compare": "runs",
+    "Coverage": "compression.coverage",
+    "CapWarning": "errors",
+    "DivergenceError": "errors",
+    "IllConditionedError": "errors",
+    "KernelExpansion": "expansion",
+    "Loss": "losses",
+    "ModelFileError": "storage",
+    "Parsimony": "schedules",
+    "Run": "runs",
+    "Steps": "schedules",
+    "make_multidist": "streams",
+    "make_regression_outliers": "streams",
+}
 
-        return Run
+
+def __getattr__(name: str) -> Any:
+    """Everything when it is first asked for: NumPy, Numba and scikit-learn take their time."""
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"kernelstream.{_HOMES[name]}"), name)
     # A method whose file is new is not in the list yet. Modules have names in small letters.
     if name in __all__ or name[:1].isupper():
         # The pipelines and the networks too, whatever is asked for: load reads their files.
@@ -149,6 +171,8 @@ def __getattr__(name: str) -> Any:
         for home in homes:
             if hasattr(home, name):
                 return getattr(home, name)
+    elif not name.startswith("_") and importlib.util.find_spec(f"kernelstream.{name}"):
+        return importlib.import_module(f"kernelstream.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

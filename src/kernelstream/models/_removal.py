@@ -132,7 +132,7 @@ class GradientSteps(RemovingEstimator):
     """Steps f <- (1 - eta alpha) f - eta l'(f(x), y) k(x, .) of a step size that is chosen."""
 
     alpha: p.Alpha = 1e-6
-    learning_rate: p.LearningRate = "constant"
+    learning_rate: p.NamedRate = "constant"
     eta0: p.Eta0 = 0.2
 
     _lasting = ("loss", *RemovingEstimator._lasting)

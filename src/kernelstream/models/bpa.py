@@ -46,7 +46,7 @@ class _BPA(KernelEstimator):
         "The largest weight of a sample (aggressiveness); smaller: slower, less misled by noise.",
     ] = 1.0
 
-    loss: ClassVar[Any] = "hinge"
+    loss: ClassVar[Any] = "hinge"  # type: ignore[misc]
 
     def _choices(self) -> dict[str, Any]:
         return {"direct": PASSIVE_AGGRESSIVE, "aggressiveness": self.C}

@@ -112,9 +112,9 @@ class BSGDClassifier(PegasosSteps, KernelClassifier):
     def _choices(self) -> dict[str, Any]:
         return {**super()._choices(), "grow": SPAN if self._factored else APPEND}
 
-    def _table(self) -> NDArray[np.float64]:
+    def _table(self, samples: int) -> NDArray[np.float64]:
         looked_up = self.policy == "merging" and self.search == "table"
-        return _places() if looked_up else super()._table()
+        return _places() if looked_up else super()._table(samples)
 
     def _drop_points(self, most: int) -> None:
         if self._factored:
