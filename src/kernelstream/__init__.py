@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from kernelstream.network.sharding import fit_sharded
     from kernelstream.pipeline import StreamModel
     from kernelstream.preparation import Preparation
-    from kernelstream.runs import ComparisonRun, Run, compare
+    from kernelstream.runs import ComparisonRun, Run, TuningRun, compare, tune
 
 __all__ = [
     "AVMClassifier",
@@ -100,6 +100,7 @@ __all__ = [
     "RBPClassifier",
     "Run",
     "StreamModel",
+    "TuningRun",
     "WindowedOGDClassifier",
     "WindowedOGDRegressor",
     "__version__",
@@ -109,12 +110,13 @@ __all__ = [
     "make_multidist",
     "make_regression_outliers",
     "merge",
+    "tune",
 ]
 
 
 def __getattr__(name: str) -> Any:
     """Estimators when first asked for: scikit-learn takes longer to import than all of this."""
-    if name in ("ComparisonRun", "Run", "compare"):
+    if name in ("ComparisonRun", "Run", "TuningRun", "compare", "tune"):
         from kernelstream import runs
 
         return getattr(runs, name)

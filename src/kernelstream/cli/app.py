@@ -23,6 +23,7 @@ from kernelstream.cli import (
     learn,
     model,
     predict,
+    tune,
 )
 from kernelstream.cli.errors import UserError, describe
 from kernelstream.cli.methods import option
@@ -80,6 +81,7 @@ EXAMPLES = {
     "datasets generate": _STREAM,
     "datasets convert": "kernelstream datasets convert market.csv --out market.parquet",
     "learn": "kernelstream learn market.csv --target direction --out model.ks --report report.html",
+    "tune": "kernelstream tune market.csv --target direction --model polk --trials 9 --rows 5000",
     "compare": "kernelstream compare market.csv --target direction --models auto,polk,avm "
     "--rows 5000 --report compare.html",
     "diameter": "kernelstream diameter market.csv --target direction --rows 5000 --out delta.png",
@@ -102,7 +104,7 @@ def _add(home: typer.Typer, prefix: str, *commands: Callable[..., None]) -> None
         home.command(name, epilog=f"Example: {EXAMPLES[prefix + name]}")(command)
 
 
-_add(app, "", learn.learn, compare.compare, diameter.diameter, features.features)
+_add(app, "", learn.learn, tune.tune, compare.compare, diameter.diameter, features.features)
 _add(app, "", predict.predict, predict.evaluate, model.inspect, export.export, model.merge)
 _add(app, "", model.compress, demo.demo)
 datasets = typer.Typer(no_args_is_help=True)
