@@ -12,6 +12,7 @@ from typing import Any, Optional
 from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from kernelstream.cli import options
 from kernelstream.cli.display import TuningDisplay, grid, show_notes
@@ -146,8 +147,8 @@ def _print_result(result: Tuning, command: str) -> None:
     names = list(dict.fromkeys(name for trial in result.trials for name in trial.parameters))
     title = f"{len(result.trials)} candidates for {result.method}, {result.samples:,} rows"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=0)
-    for name in ("rows", result.metric, *(name.replace("_", " ") for name in names)):
-        table.add_column(name, justify="right")
+    for name in ("rows", result.metric, *(name.replace("_", "\n") for name in names)):
+        table.add_column(Text(name), justify="right")
     shown = list(result.trials[:_SHOWN])
     if result.default not in shown:
         shown[-1] = result.default
@@ -164,8 +165,8 @@ def _print_result(result: Tuning, command: str) -> None:
         compared = f"the defaults {quality.number(other.value)} on {other.rows:,} rows"
         about.add_row("best", f"{result.metric} {quality.number(result.best.value)}; {compared}")
     show_notes(about, list(result.notes))
-    about.add_row("learn with", escape(command))
     console.print(about, soft_wrap=True)
+    console.print(f"Learn with: {command}", soft_wrap=True, markup=False, highlight=False)
 
 
 _of_what = partial(options.added, "What is searched")
