@@ -51,7 +51,7 @@ def test_the_value_is_that_of_a_run(tmp_path):
 
 def test_numbers_are_searched_by_their_error(tmp_path):
     file = write_rows(tmp_path / "rows.csv", 600, numbers=True)
-    found = tune(file, "height", "polk", trials=4, rows=600, warm_up=50, search=["gamma", "eta0"])
+    found = tune(file, "height", "polk", trials=4, rows=600, warm_up=50, only=["gamma", "eta0"])
     assert found.metric == "mae"
     assert set(found.parameters) <= {"gamma", "eta0"}
     values = [each.value for each in found.trials if each.rows == 600]
@@ -133,7 +133,7 @@ def test_rungs():
     ("settings", "message"),
     [
         ({"model": "auto"}, "no parameters to search"),
-        ({"search": ["max_points"]}, "has no range"),
+        ({"only": ["max_points"]}, "has no range"),
         ({"trials": 1}, "leaves nothing to compare"),
         ({"model": "rbp", "task": "regression"}, "does not learn regression"),
         ({"target": "y"}, "y"),
@@ -149,7 +149,7 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_rows(tmp_path / "rows.csv", 400)
     words = ("tune", "rows.csv", "--target", "label", "--model", "polk", "--trials", "4", "--rows",
-             "400", "--search", "gamma,eta0", "--buckets", "16", "--no-standardise")  # fmt: skip
+             "400", "--only", "gamma,eta0", "--buckets", "16", "--no-standardise")  # fmt: skip
     shown = tool(*words).out
     command = next(line for line in shown.splitlines() if "kernelstream learn rows.csv" in line)
     numbers = json.loads(tool(*words, "--json").out)
@@ -160,6 +160,6 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     learned = json.loads(tool(*typed, "--json").out)
     assert learned["accuracy"] == numbers["value"]
     first = ("tune", "rows.csv", "--target", "label")
-    assert "has no range" in tool(*first, "--search", "nothing", code=2).err
+    assert "has no range" in tool(*first, "--only", "nothing", code=2).err
     assert "add --checkpoint" in tool(*first, "--resume", code=2).err
     assert "--eta0 x is not accepted" in tool(*first, "--eta0", "x", code=2).err

@@ -16,9 +16,9 @@ from rich.text import Text
 from kernelstream.cli import options
 from kernelstream.cli.display import ComparisonDisplay, grid, show_files, show_notes, size
 from kernelstream.cli.errors import check_outputs, checked
-from kernelstream.cli.methods import as_option
 from kernelstream.cli.options import of_rows, of_run
 from kernelstream.cli.running import Stop, command_typed, in_words_of_the_tool
+from kernelstream.cli.spelling import as_option
 from kernelstream.cli.terminal import Console, print_json
 from kernelstream.errors import CapWarning
 from kernelstream.evaluation import Comparison, quality

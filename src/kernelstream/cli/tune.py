@@ -17,9 +17,10 @@ from rich.text import Text
 from kernelstream.cli import options
 from kernelstream.cli.display import TuningDisplay, grid, show_notes
 from kernelstream.cli.errors import UserError, checked
-from kernelstream.cli.methods import METHODS, as_option, make_estimator, method_options, option
+from kernelstream.cli.methods import METHODS, make_estimator, method_options
 from kernelstream.cli.options import of_run
 from kernelstream.cli.running import Stop, command_typed, in_words_of_the_tool
+from kernelstream.cli.spelling import as_option, option
 from kernelstream.cli.terminal import Console, print_json
 from kernelstream.errors import CapWarning
 from kernelstream.evaluation import quality
@@ -44,10 +45,10 @@ def tune(
     reading, parameters = options.taken(given, "raise", "skip")
     checked("--task", settings["task"], list(TASKS))
     checked("--model", settings["model"], list(METHODS))
-    if settings["search"] is not None:
-        settings["search"] = [
+    if settings["only"] is not None:
+        settings["only"] = [
             name.strip().removeprefix("--").replace("-", "_")
-            for name in settings["search"].split(",")
+            for name in settings["only"].split(",")
         ]
     checkpoint = settings["checkpoint"]
     if settings["resume"] and checkpoint is None:
@@ -176,7 +177,7 @@ _OWN = {
     "model": _of_what(str, f"The method: {', '.join(METHODS)}.", "polk"),
     "task": _of_what(Optional[str], options.TASK),
     "trials": _of_what(int, "Candidates.", 27, min=2),
-    "search": _of_what(
+    "only": _of_what(
         Optional[str],
         "The parameters to choose, such as gamma,eta0; by default all that have a range and are "
         "not given.",

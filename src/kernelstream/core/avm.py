@@ -33,7 +33,13 @@ from kernelstream.core.kernel import (
     squares_from_dots,
 )
 from kernelstream.core.lanes import dot
-from kernelstream.core.loss import FIRST_REGRESSION_LOSS, SQUARED_ERROR, loss_derivative, target_of
+from kernelstream.core.loss import (
+    FIRST_REGRESSION_LOSS,
+    SQUARED_ERROR,
+    loss_derivative,
+    margin_of,
+    target_of,
+)
 from kernelstream.core.passes import (
     DIVERGED,
     DONE,
@@ -82,18 +88,29 @@ def _close_block(state, outputs):
     status.averaged = 0
 
 
+@inner
+def _begin_average(state, outputs):
+    """Nothing has been averaged yet."""
+    status = state.status[0]
+    for c in range(outputs, state.weights.shape[0]):
+        for j in range(status.order):
+            state.weights[c, j] = 0.0
+    status.summed = 0.0
+    status.averaged = status.before = 0
+
+
 @inline
-def _choose(state, rule, rows, i, square, absolute, work):
+def _choose(state, rule, rows, i, square, absolute, work, margin):
     """The point that gets the weight of sample ``i``, and whether it equals the sample.
 
     At the cap a sample outside all cells goes to the nearest core point.
     """
     status = state.status[0]
     n = status.order
-    exact = False
-    if rule.exact > 0.0:  # Z_t = 0: no approximation
+    exact = margin < rule.exact_margin  # Z_t = 0: no approximation
+    if rule.exact > 0.0:
         t = status.steps + 1
-        exact = uniform(status) < rule.exact / t**rule.exact_decay
+        exact = uniform(status) < rule.exact / t**rule.exact_decay or exact
     if exact:
         j = nearest(work, n)
         if j >= 0 and work[SQUARES, j] == 0.0:
@@ -206,7 +223,8 @@ def cell_pass(
     multiplied = sparse or points.shape[0] > FEW_FEATURES
     longest = SPARSE_BLOCK if sparse else BLOCK
     dots = np.empty((longest, capacity if multiplied else 0))
-    counted = exact == 0.0 and record.cells == record.order  # points that stay where they are
+    counted = exact == 0.0 and rule.by_margin == 0
+    counted = counted and record.cells == record.order  # points that stay where they are
     counted = counted and only_sets(rows, first, targets.shape[0], points, record.order)
     table = make_table(counted, points, record.order, capacity)
     counts = np.empty((1, table.shape[1]), np.uint8)
@@ -263,13 +281,19 @@ def cell_pass(
         started = t - 1 - record.averaged  # the step before the block being averaged
         if 0.0 < suffix < 1.0 and record.averaged > 0 and started <= (1.0 - suffix) * (t - 1):
             _close_block(state, outputs)
+        if rule.average_from == t - 1 and t > 1:
+            _begin_average(state, outputs)
+        if rule.lagging > 0:
+            record.summed += record.scale
+            record.averaged += 1
         record.scale = scale
         if projected:
             zero_loss = target * target if loss == SQUARED_ERROR else 2.0
             record.largest = max(record.largest, sample_weights[i] * zero_loss)
         if active:
             record.taken += 1
-            j, same = _choose(state, rule, rows, i, square, absolute, work)
+            margin = margin_of(loss, f, outputs, target) if rule.by_margin > 0 else np.inf
+            j, same = _choose(state, rule, rows, i, square, absolute, work, margin)
             if counted and record.order > n:
                 enter(rows, i, n, table)
             total = 0.0
@@ -297,8 +321,9 @@ def cell_pass(
                         f[c] *= scale
         if projected:
             _project(state, rule, kept, new, f)
-        record.summed += record.scale
-        record.averaged += 1
+        if rule.lagging == 0:
+            record.summed += record.scale
+            record.averaged += 1
         record.steps += 1
         record.seen += 1
         if record.scale < SMALLEST_SCALE:

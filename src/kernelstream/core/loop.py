@@ -56,7 +56,7 @@ from kernelstream.core.reduce.komp import GREEDY, prune, prune_block
 from kernelstream.core.reduce.projection import make_room
 from kernelstream.core.reduce.replacement import UNKNOWN
 from kernelstream.core.reduce.smallest import keep_or_grow
-from kernelstream.core.schedule import error_budget, step_size
+from kernelstream.core.schedule import GIVEN, error_budget, step_size
 from kernelstream.core.state import State
 
 
@@ -77,7 +77,8 @@ def sample_pass(
     """Learn from the samples ``first`` onwards, one at a time.
 
     ``predictions``, (n, outputs) or with no rows, receives the prediction for each sample
-    before it is learned from. ``extra`` is a table of the rule that makes room, if any.
+    before it is learned from. ``extra`` is a table of the rule that makes room, if any; its last
+    column has the step size of each sample, if they are given.
 
     Returns
     -------
@@ -136,6 +137,8 @@ def sample_pass(
 
         # direct
         target = target_of(loss, outputs, targets[i])
+        if schedule == GIVEN:
+            initial_step = extra[i, extra.shape[1] - 1]
         eta = step_size(schedule, initial_step, decay, record.steps)
         kept, k_xx = 1.0 - eta * regularisation, 0.0
         if n == 0 and kept < SMALLEST_SCALE:  # steps 1 / (lambda t) begin: nothing to shrink yet
@@ -343,8 +346,8 @@ def block_pass(
 ):  # fmt: skip
     """The same as :func:`sample_pass` in steps of ``batch`` samples; the last may be smaller.
 
-    ``extra``, (n, numbers), is what some rules know of each sample beside its target. A transition
-    has two rows: its states.
+    ``extra``, (n, numbers), is what some rules know of each sample beside its target; step sizes
+    that are given are its last column. A transition has two rows: its states.
     """
     rule = settings[0]
     program = Program(codes, numbers, needs_dots, needs_squares, needs_l1, depth)
@@ -365,6 +368,8 @@ def block_pass(
             return FULL, i
         if record.changes >= PROBE_EVERY:
             return PROBE, i
+        if rule.schedule == GIVEN:
+            rule.initial_step = extra[i, extra.shape[1] - 1]
         start = i * width
         values, norms, f, earlier = evaluate_block(state, past, rule, program, rows, start, count)
         if predictions.shape[0] > 0:

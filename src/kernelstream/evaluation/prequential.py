@@ -225,7 +225,7 @@ class Prequential:
         They were looked at on the way; what is left is how the model's kernel takes them.
         """
         kernel = getattr(self.model, "kernel_", None)
-        if kernel is not None and not kernel.isotropic:
+        if kernel is not None and not kernel.unit:
             self._learner.check_rows(X)
         self._take(X, y)
 

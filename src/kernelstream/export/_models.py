@@ -15,7 +15,7 @@ from kernelstream.export._preparation import features_of, in_moving_units
 from kernelstream.export.program import Input, Program, Vector
 from kernelstream.kernels import Kernel
 from kernelstream.models._auto._committee import Committee
-from kernelstream.models._auto._group import SIZE, Group
+from kernelstream.models._auto._group import SIZE, Group, unpacked
 from kernelstream.models._auto._tracker import Tracker
 from kernelstream.models._auto._units import _LARGEST, RowUnits, _folded
 from kernelstream.models._base import KernelEstimator
@@ -79,7 +79,7 @@ def _decide(program: Program, estimator: Any, values: Vector) -> None:
     program.labels = estimator.classes_
     if isinstance(estimator, ExpertEstimator):
         program.probabilities = True
-    elif hasattr(estimator, "predict_proba"):
+    elif not getattr(estimator, "_follows", False):  # the loss has probabilities of its own
         program.probabilities = True
         two = values.width == 1
         values = program.concat(values * 0.0, values).softmax() if two else values.softmax()
@@ -121,7 +121,8 @@ def _(estimator: ExpertEstimator, program: Program, features: Vector) -> Vector:
 
 def kernel_values(kernel: Kernel, x: Vector, points: Any) -> Vector:
     """k(x, d) for each stored point d; see ``core.kernel.evaluate``."""
-    needs, stack = kernel.program, []
+    needs = kernel.program
+    stack: list[Vector] = []
     dots = x.product(points.T) if needs.needs_dots else None
     squares = x.squares(points) if needs.needs_squares else None
     l1 = x.distances(points) if needs.needs_l1 else None
@@ -151,8 +152,10 @@ def kernel_values(kernel: Kernel, x: Vector, points: Any) -> Vector:
 def _of_squares(code: int, gamma: float, squares: Vector) -> Vector:
     if code == core.GAUSSIAN:
         return (squares * -gamma).exp()
-    if code not in (core.MATERN32, core.MATERN52):
+    if code not in (core.MATERN12, core.MATERN32, core.MATERN52):
         raise NotImplementedError("this kernel cannot be exported")
+    if code == core.MATERN12:
+        return (squares.sqrt() * -math.sqrt(2.0 * gamma)).exp()
     s = squares.sqrt() * math.sqrt((6.0 if code == core.MATERN32 else 10.0) * gamma)
     shape = s + 1.0
     if code == core.MATERN52:
@@ -194,20 +197,20 @@ class _Group:
         """Its number, or its probabilities."""
         state, n = self.state, self.n
         mine = slice(place * self.outputs, (place + 1) * self.outputs)
-        values = self.kernel.product(state.factor[:n, :n] @ state.weights[mine, :n].T)
+        values = self.kernel.product(unpacked(state.inverse, n).T @ state.weights[mine, :n].T)
         if self.numbers:
             return values
         return (values if place else values * _shrink(self.variance())).softmax()
 
     def variance(self) -> Vector:
-        """Of the functions of second order: k(x, x) - u.(I - covariance) u, where u = S^T k.
+        """Of the functions of second order: k(x, x) - u.(I - covariance) u, where u = T k.
 
         In the axes of the matrix in the middle one matrix does for both products.
         """
         state, n = self.state, self.n
-        lower = np.tril(state.covariance[:n, :n])
+        lower = unpacked(state.covariance, n)
         sizes, axes = eigh(np.eye(n) - lower - np.tril(lower, -1).T)
-        u = self.kernel.product(state.factor[:n, :n] @ axes)
+        u = self.kernel.product(unpacked(state.inverse, n).T @ axes)
         return (u * u).dot(-sizes) + (self.amplitude + 1.0)
 
 

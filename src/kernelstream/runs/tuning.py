@@ -76,7 +76,7 @@ class TuningRun(StreamRun):
         Rows with a target to compare on; fewer where the stream is shorter.
     parameters : dict, optional
         That are the same for all candidates.
-    search : sequence of str, optional
+    only : sequence of str, optional
         The parameters to choose; by default all that have a range.
     metric : str, optional
         By default accuracy or mae.
@@ -112,7 +112,7 @@ class TuningRun(StreamRun):
         trials: int = 27,
         rows: int = 20_000,
         parameters: Mapping[str, Any] | None = None,
-        search: Sequence[str] | None = None,
+        only: Sequence[str] | None = None,
         metric: str | None = None,
         task: str | None = None,
         random_state: int = 0,
@@ -138,7 +138,7 @@ class TuningRun(StreamRun):
         self.settings: dict[str, Any] = {
             "file": self.name, "method": model, "task": task, "trials": trials, "rows": rows,
             "parameters": as_stored(self.given), "metric": metric, "random_state": random_state,
-            "search": None if search is None else list(search),
+            "only": None if only is None else list(only),
             "units": units, "warm_up": warm_up, "buckets": buckets, "standardise": standardise,
             **{name: value for name, value in self._reading.items() if name != "schema"},
             "columns": [f"{name}={kind}" for name, kind in self._reading["schema"].items()],
@@ -203,12 +203,12 @@ class TuningRun(StreamRun):
     def _candidates(self, kind: type[Any], gamma: float) -> Iterator[dict[str, Any]]:
         """What is chosen in each trial: nothing in the first."""
         space, spelling = search_space(kind, gamma), self._spelling
-        wanted = self.settings["search"]
+        wanted = self.settings["only"]
         able = [name for name in space if name not in self.given]
         for name in wanted or []:
             if name not in able:
                 cure = f"{kind.__name__} can search: {', '.join(able) or 'nothing'}"
-                raise RunError(f"{spelling('search', name)} has no range", cure)
+                raise RunError(f"{spelling('only', name)} has no range", cure)
         space = {name: space[name] for name in (wanted or able)}
         if not space:
             method = self.settings["method"]
@@ -414,7 +414,7 @@ def tune(source: Any, target: str = "target", model: str = "polk", **settings: A
     --------
     >>> from kernelstream import Run, make_multidist, tune
     >>> stream = make_multidist(1500, random_state=0)
-    >>> found = tune(stream, model="polk", trials=5, search=["gamma", "eta0"])
+    >>> found = tune(stream, model="polk", trials=5, only=["gamma", "eta0"])
     >>> result = Run(stream, model="polk", parameters=found.parameters).run()
     >>> bool(result.metrics["accuracy"] == found.best.value)
     True
