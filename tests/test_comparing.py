@@ -1,5 +1,6 @@
 """Programs side by side: each as it would do alone, failures that stay with who fails."""
 
+import importlib.util
 import json
 import sys
 import types
@@ -314,3 +315,19 @@ def test_names_from_outside_are_escaped_on_the_page(tmp_path):
     assert "<b>bold</b>" not in page
     assert "&lt;b&gt;bold&lt;/b&gt;" in page
     assert "failed after row 1" in page
+
+
+def test_sparse_rows(tmp_path):
+    random = np.random.default_rng(0)
+    lines = []
+    for label in random.integers(2, size=200):
+        places = sorted({1 + label, *random.integers(3, 30, size=3).tolist()})
+        lines.append(f"{label} " + " ".join(f"{place}:1" for place in places))
+    (tmp_path / "rows.svm").write_text("\n".join(lines) + "\n")
+    models = ["polk", "sklearn:SGDClassifier"]
+    if importlib.util.find_spec("river"):
+        models.append("river:naive_bayes.GaussianNB")
+    found = by_name(compare(tmp_path / "rows.svm", models=models))
+    for name in models:
+        assert not found[name].problem
+        assert found[name].values["accuracy"] > found["majority"].values["accuracy"], name
