@@ -210,6 +210,11 @@ class Prequential:
         """The model, as it is now."""
         return self._learner.model
 
+    def values(self) -> dict[str, float]:
+        """The metrics now: over all samples, over the window, and fading."""
+        self._count()
+        return self._metrics.values()  # type: ignore[no-any-return]
+
     # ---- the run --------------------------------------------------------------------------
 
     def update(self, X: Any, y: Any) -> None:
