@@ -8,6 +8,8 @@ from importlib import import_module
 #: Module and function of each; imported when it runs, since some need packages that others do not.
 BENCHMARKS = {
     "comparison": "comparison.main",
+    "kol": "outside.kol",
+    "budgetedsvm": "budgetedsvm.main",
     "calls": "speed.calls",
     "sparse": "speed.sparse",
     "outputs": "engine.outputs",
@@ -45,6 +47,7 @@ BENCHMARKS = {
     "colk": "colk.main",
     "colk-lidar": "colk.lidar",
     "policy": "policy.main",
+    "policy-walk": "policy.walks",
     "features-spheres": "features.spheres",
     "features-tracking": "features.tracking",
     "features-proposition4": "features.proposition4",
@@ -56,6 +59,8 @@ BENCHMARKS = {
     "units": "units.units",
     "categories": "units.categories",
     "tool": "tool.tool",
+    "kafbox": "kafbox.main",
+    "kafbox-compare": "kafbox.compare",
     "kill": "kill.main",
     "soak": "soak.main",
     "fuzz": "fuzz.main",

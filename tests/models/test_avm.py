@@ -479,7 +479,6 @@ def test_probabilities():
     probabilities = model.predict_proba(X)
     assert np.allclose(probabilities.sum(axis=1), 1.0)
     assert np.array_equal(model.classes_[probabilities.argmax(axis=1)], model.predict(X))
-    assert not hasattr(AVMClassifier(), "predict_proba")
 
 
 def test_sparse_and_dense_learn_the_same():

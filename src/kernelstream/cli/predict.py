@@ -15,16 +15,10 @@ import typer
 
 from kernelstream import storage
 from kernelstream.cli import options
-from kernelstream.cli.display import grid, show_notes
 from kernelstream.cli.errors import UserError, check_outputs
 from kernelstream.cli.running import open_rows, warn_of_bad_rows
 from kernelstream.cli.terminal import Console, data_text, print_json
 from kernelstream.errors import naming
-from kernelstream.evaluation import quality
-from kernelstream.evaluation.baselines import Baselines
-from kernelstream.evaluation.labels import Labels
-from kernelstream.evaluation.metrics import check_names, make_metrics
-from kernelstream.evaluation.prequential import DEFAULT_METRICS
 from kernelstream.pipeline import StreamModel
 from kernelstream.storage import ModelFileError, replacing
 from kernelstream.streams.batch import Batch, Column, Source, Text, plain
@@ -108,6 +102,13 @@ def evaluate(
     Beside it two baselines that know no features: no change repeats the last value of these rows,
     the other says their most frequent label, or their mean, so far.
     """
+    # Not for predict, which is to answer at once.
+    from kernelstream.cli.display import grid, show_notes
+    from kernelstream.evaluation import quality
+    from kernelstream.evaluation.baselines import Baselines
+    from kernelstream.evaluation.labels import Labels
+    from kernelstream.evaluation.metrics import DEFAULT_METRICS, check_names, make_metrics
+
     learned = load_stream_model(model)
     classification = learned.task == "classification"
     names = DEFAULT_METRICS[classification] if metrics is None else tuple(metrics.split(","))

@@ -392,8 +392,8 @@ def block_pass(
             )
         elif rule.direct == TRANSITION:
             tracker = temporal_difference(
-                rule, record, f, self_value(program, norms[0, 0]), targets[i], extra[i, 0],
-                direction, tracked,
+                rule, record, f, earlier, self_value(program, norms[0, 0]), targets[i],
+                extra[i, 0], direction, tracked,
             )  # fmt: skip
         elif rule.direct == PULL:
             divisor = pulled(rule, f, targets, extra, i, direction)

@@ -14,23 +14,16 @@ from sklearn.utils import check_array
 from kernelstream.buffer import Buffer
 from kernelstream.evaluation.baselines import Baselines
 from kernelstream.evaluation.held_out import HeldOut
-from kernelstream.evaluation.labels import Labels, buffer_from_state, buffer_state
-from kernelstream.evaluation.learner import (
-    Learner,
-    Predictions,
-    check_whole,
-    is_classification,
-    rows_between,
-)
-from kernelstream.evaluation.metrics import check_names, make_metrics
+from kernelstream.evaluation.labels import buffer_from_state, buffer_state
+from kernelstream.evaluation.learner import Predictions, check_whole, rows_between
+from kernelstream.evaluation.metrics import make_metrics
+from kernelstream.evaluation.programs import learner_for
 from kernelstream.evaluation.risk import LossDistribution
 from kernelstream.evaluation.trace import BESIDE_THE_STREAM, Trace
 from kernelstream.models._base import KernelEstimator
 from kernelstream.models.in_units import InUnits
 from kernelstream.parts import part_of, prefixed
 from kernelstream.rows import as_rows, check_columns
-
-DEFAULT_METRICS = {True: ("accuracy", "kappa"), False: ("mae", "rmse")}
 
 #: Samples after which the metrics are updated at the latest.
 MOST_UNCOUNTED = 4096
@@ -111,10 +104,11 @@ class Prequential:
     Parameters
     ----------
     model : estimator
-        A model of this package goes through its compiled ``predict_then_learn``. Any other with
-        ``partial_fit`` and ``predict`` is tested, then trained, on blocks of up to ``every``
-        samples: within a block it does not learn. Such a block, and with ``batch_size`` > 1 an
-        unfinished batch, is held back until it is complete or the run is finished.
+        A model of this package goes through its compiled ``predict_then_learn``, one of River or
+        CapyMOA row by row. Any other with ``partial_fit`` and ``predict`` is tested, then trained,
+        on blocks of up to ``every`` samples: within a block it does not learn. Such a block, and
+        with ``batch_size`` > 1 an unfinished batch, is held back until it is complete or the run
+        is finished.
     metrics : sequence of str, optional
         See :class:`ClassMetrics` and :class:`NumberMetrics`; the first one is also measured for
         the baselines. By default ``accuracy, kappa`` or ``mae, rmse``.
@@ -182,13 +176,10 @@ class Prequential:
         self.samples = 0
         self.seconds = 0.0
         self.on_record = on_record
-        classification = is_classification(model)
-        self._names = check_names(
-            DEFAULT_METRICS[classification] if metrics is None else metrics, classification
-        )
         self._every, self._window, self._lag = int(every), int(window), int(lag)
         self._fading = float(fading)
-        self._learner = Learner(model, self._names, classes, losses)
+        self._learner = learner_for(model, metrics, classes, losses)
+        self._names = self._learner.metrics
         self.losses = LossDistribution() if losses else None
         #: Samples whose losses are not measured: the target's units are not known yet.
         unknown = isinstance(model, InUnits) and not model._settled
@@ -197,11 +188,7 @@ class Prequential:
         #: Samples are handed to the model up to multiples of this only, see _ready.
         self._step, self._offset = (1, 0) if lag else self._learner.steps(self._every)
         #: Labels as numbers; targets of a regressor stay as they are.
-        self._labels = Labels() if classification else None
-        if self._labels is not None:
-            for known in (self._learner.classes, getattr(model, "classes_", None)):
-                if known is not None:
-                    self._labels.encode(np.asarray(known))
+        self._labels = self._learner.labels
         self._metrics = make_metrics(self._names, self._labels, window=window, fading=fading)
         self._baselines = Baselines(self._names[0], self._labels, window=window, lag=lag)
         #: Samples held back: not predicted yet, or with a lag predicted but not learned.
@@ -222,6 +209,11 @@ class Prequential:
     def model(self) -> Any:
         """The model, as it is now."""
         return self._learner.model
+
+    def values(self) -> dict[str, float]:
+        """The metrics now: over all samples, over the window, and fading."""
+        self._count()
+        return self._metrics.values()  # type: ignore[no-any-return]
 
     # ---- the run --------------------------------------------------------------------------
 
@@ -297,6 +289,8 @@ class Prequential:
 
     def _advance(self, X: Any, y: NDArray[Any]) -> None:
         """Use these samples, which end where a record is due at the latest."""
+        if not self._lag:
+            X = self._learner.converted(X, y)
         start = perf_counter()
         parts: list[Predictions] = []
         if self._lag:
@@ -337,6 +331,9 @@ class Prequential:
         targets = y if self._labels is None else self._labels.encode(y)
         self._baselines.update(targets)
         parts = [part for _, parts in uncounted for part in parts]
+        scored = sum(len(part.predicted) for part in parts)  # the first may not have been
+        if self._labels is not None:
+            self._metrics.skip_codes(targets[: len(targets) - scored])
         if not parts:
             return
         if self.losses is not None:
@@ -344,7 +341,7 @@ class Prequential:
                 if part.losses is not None:
                     self.losses.update(part.losses)
         predicted = np.concatenate([part.predicted for part in parts])
-        targets = targets[len(targets) - len(predicted) :]  # the first may not have been predicted
+        targets = targets[len(targets) - scored :]
         if self._labels is None:
             self._metrics.update(targets, predicted)
             return

@@ -79,7 +79,7 @@ def _decide(program: Program, estimator: Any, values: Vector) -> None:
     program.labels = estimator.classes_
     if isinstance(estimator, ExpertEstimator):
         program.probabilities = True
-    elif hasattr(estimator, "predict_proba"):
+    elif not getattr(estimator, "_follows", False):  # the loss has probabilities of its own
         program.probabilities = True
         two = values.width == 1
         values = program.concat(values * 0.0, values).softmax() if two else values.softmax()

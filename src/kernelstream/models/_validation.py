@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
@@ -44,6 +44,10 @@ def check_rows(estimator: Any, X: Any, *, new: bool = False) -> Rows:
             )
         if _is_in_range(X):
             return as_rows(X)
+    if not new and _is_plain_sparse(X, estimator):
+        rows = as_rows(X)
+        if first_bad_entry(rows, LARGEST_ENTRY)[0] < 0:
+            return rows
     check_columns(X)
     array = check_array(
         X,
@@ -90,6 +94,17 @@ def _holds_text(array: NDArray[Any]) -> bool:
     if array.dtype.kind == "O":
         return any(isinstance(value, str | bytes) for value in array.ravel())
     return array.dtype.kind in "US"
+
+
+def _is_plain_sparse(X: Any, estimator: Any) -> bool:
+    """Sparse rows as a Preparation makes them: scikit-learn's checks would find nothing."""
+    return (
+        type(X) is csr_array
+        and X.dtype == np.float64
+        and X.shape[0] > 0
+        and X.shape[1] == estimator.n_features_in_
+        and not hasattr(estimator, "feature_names_in_")
+    )
 
 
 def _is_plain(X: Any) -> bool:

@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
-import numpy as np
-from scipy.sparse import csr_array
 from sklearn.base import clone, is_classifier
 
 from kernelstream import registry
@@ -22,7 +20,7 @@ from kernelstream.registry import DEFAULT
 from kernelstream.runs import _methods as methods
 from kernelstream.runs._checkpoints import Checkpoint, Scored
 from kernelstream.runs._kept import Kept
-from kernelstream.runs._methods import as_stored, estimator_class, make_estimator
+from kernelstream.runs._methods import as_stored, compile_for, estimator_class, make_estimator
 from kernelstream.runs._notes import row_notes
 from kernelstream.runs._page import write_page
 from kernelstream.runs._reading import RunError, Spelling, StreamRun, in_python, join, text_of
@@ -278,16 +276,7 @@ class Run(StreamRun):
 
     def compile(self) -> Self:
         """Load or make the machine code now, so that the times measured are the model's."""
-        estimator = clone(self.model.model)
-        # Instead of looking at many samples first; and one feature needs other memory.
-        given = {"gamma": 1.0, "delta": 1.0, "max_bytes": None}
-        known = estimator.get_params()
-        estimator.set_params(**{name: value for name, value in given.items() if name in known})
-        X, y = np.zeros((2, 1)), np.array([0.0, 1.0])
-        for features in (X, csr_array(X)):
-            fresh = clone(estimator).partial_fit(features, y)
-            fresh.predict_then_learn(features, y)
-            fresh.predict(features)
+        compile_for(self.model.model)
         self._started = self._saved = time.perf_counter()
         return self
 

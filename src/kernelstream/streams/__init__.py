@@ -20,6 +20,7 @@ from kernelstream.streams.drifting_numbers import (
 )
 from kernelstream.streams.environments import Transitions, transitions
 from kernelstream.streams.errors import StreamError
+from kernelstream.streams.logged import LoggedTransitions
 from kernelstream.streams.market import make_drifting_market
 from kernelstream.streams.opening import open_stream
 from kernelstream.streams.robot import make_robot_arm
@@ -31,6 +32,7 @@ __all__ = [
     "Batch",
     "Column",
     "Dataset",
+    "LoggedTransitions",
     "Source",
     "StreamError",
     "Text",
