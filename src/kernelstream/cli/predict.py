@@ -32,6 +32,8 @@ from kernelstream.streams.columns import check_present
 ModelFile = Annotated[Path, typer.Argument(help="A model written by learn, merge or compress.")]
 DataFile = Annotated[str, typer.Argument(help="Raw rows as learned from; - is standard input.")]
 
+#: Columns that --explain names.
+_EFFECTS = 3
 #: Suffixes that say of a file what predictions are not.
 _NOT_CSV = {".parquet", ".arrow", ".feather", ".npz", ".json", ".html", ".ks"}
 
@@ -57,6 +59,22 @@ def predict(
             "for example (learn --model auto or krlst)."
         ),
     ] = None,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            help="Also the columns that decided each prediction, and how strongly: by how much it "
+            "would change the other way if nothing were known of the column.",
+        ),
+    ] = False,
+    novelty: Annotated[
+        bool,
+        typer.Option(
+            "--novelty",
+            help="Also how unusual each row is: which part of the rows learned last was less "
+            "unusual, from 0 to 1 (learn --anomalies).",
+        ),
+    ] = False,
     keep: Annotated[
         Optional[list[str]],
         typer.Option(help="A column to copy in front of the prediction; may be repeated."),
@@ -73,6 +91,9 @@ def predict(
     kept = list(dict.fromkeys(keep or []))
     ours = ["line", f"predicted_{learned.target}", *_score_names(learned, scores)]
     ours += _interval_names(learned, interval)
+    if novelty and learned.detector is None:
+        raise UserError(f"{model} does not know which rows are usual", "use learn --anomalies")
+    ours += ["novelty"] * novelty + ["because"] * explain
     theirs = [f"{name}_" if name in ours else name for name in kept]
     source = _open(learned, file, reading, keep=kept)
     with contextlib.closing(source):
@@ -88,6 +109,10 @@ def predict(
                     columns.extend(score(batch).reshape(len(batch), -1).T.tolist())
                 if interval is not None:
                     columns.extend(learned.predict_interval(batch, interval).T.tolist())
+                if novelty:
+                    columns.append(learned.novelty(batch).tolist())
+                if explain:
+                    columns.append(list(map(str, learned.explain(batch, _EFFECTS))))
                 writer.writerows(zip(*columns, strict=True))
         warn_of_bad_rows(source)
 

@@ -15,7 +15,7 @@ from kernelstream.export._preparation import features_of, in_moving_units
 from kernelstream.export.program import Input, Program, Vector
 from kernelstream.kernels import Kernel
 from kernelstream.models._auto._committee import Committee
-from kernelstream.models._auto._group import SIZE, Group
+from kernelstream.models._auto._group import SIZE, Group, unpacked
 from kernelstream.models._auto._tracker import Tracker
 from kernelstream.models._auto._units import _LARGEST, RowUnits, _folded
 from kernelstream.models._base import KernelEstimator
@@ -121,7 +121,8 @@ def _(estimator: ExpertEstimator, program: Program, features: Vector) -> Vector:
 
 def kernel_values(kernel: Kernel, x: Vector, points: Any) -> Vector:
     """k(x, d) for each stored point d; see ``core.kernel.evaluate``."""
-    needs, stack = kernel.program, []
+    needs = kernel.program
+    stack: list[Vector] = []
     dots = x.product(points.T) if needs.needs_dots else None
     squares = x.squares(points) if needs.needs_squares else None
     l1 = x.distances(points) if needs.needs_l1 else None
@@ -189,12 +190,13 @@ class _Group:
         self.amplitude = float(status["amplitude"])
         self.kernel = (squares * -float(status["gamma"])).exp() * self.amplitude + 1.0
         self.state, self.n = state, n
+        self.factor = unpacked(state.inverse, n).T  # S: its product with S^T inverts the kernel's
 
     def expert(self, place: int) -> Vector:
         """Its number, or its probabilities."""
         state, n = self.state, self.n
         mine = slice(place * self.outputs, (place + 1) * self.outputs)
-        values = self.kernel.product(state.factor[:n, :n] @ state.weights[mine, :n].T)
+        values = self.kernel.product(self.factor @ state.weights[mine, :n].T)
         if self.numbers:
             return values
         return (values if place else values * _shrink(self.variance())).softmax()
@@ -205,9 +207,9 @@ class _Group:
         In the axes of the matrix in the middle one matrix does for both products.
         """
         state, n = self.state, self.n
-        lower = np.tril(state.covariance[:n, :n])
+        lower = unpacked(state.covariance, n)
         sizes, axes = eigh(np.eye(n) - lower - np.tril(lower, -1).T)
-        u = self.kernel.product(state.factor[:n, :n] @ axes)
+        u = self.kernel.product(self.factor @ axes)
         return (u * u).dot(-sizes) + (self.amplitude + 1.0)
 
 
