@@ -56,6 +56,8 @@ BENCHMARKS = {
     "features-memory": "features.memory",
     "features-drift": "features.drift",
     "export": "export.main",
+    "importances": "importances.main",
+    "novelty": "novelty.main",
     "units": "units.units",
     "categories": "units.categories",
     "tool": "tool.tool",
