@@ -61,6 +61,7 @@ from kernelstream import (
     ProjectronClassifier,
     ProjectronPlusClassifier,
     RBPClassifier,
+    Steps,
     WindowedOGDRegressor,
     fit_sharded,
     load,
@@ -75,10 +76,11 @@ from kernelstream.features import (
     OnlineKernelFeatureRegressor,
     OnlineKernelFeatures,
 )
-from kernelstream.kernels import Gaussian, Laplacian, Matern32, Matern52, Polynomial
+from kernelstream.kernels import Gaussian, Laplacian, Matern12, Matern32, Matern52, Polynomial
 from kernelstream.losses import _TABLE
 from kernelstream.network import ConsensusNetwork, ProximityNetwork
 from kernelstream.preparation import Preparation
+from kernelstream.streams import make_robot_arm
 from kernelstream.streams.batch import Batch
 from tests.features.tools import VARIANTS
 
@@ -117,6 +119,12 @@ def sparse(n: int = 200, classes: int = 0, ones: bool = False) -> Stream:
     made = wide(n, 40, classes)
     X = np.where(np.random.default_rng(1).random((n, 40)) < 0.3, made["X"], 0.0)
     return {**made, "X": csr_array((X != 0.0).astype(float) if ones else X)}
+
+
+def several(n: int = 200) -> Stream:
+    """Three numbers per sample."""
+    X, Y = make_robot_arm(n, random_state=0)
+    return {"X": X, "y": Y}
 
 
 def weighted(made: Stream) -> Stream:
@@ -168,6 +176,7 @@ BLOCKS = {"gamma": 20.0, "compression_error": 0.0, "max_points": 200, "batch_siz
 TOGETHER = {"gamma": 0.8, "eta0": 1.0, "compression_error": 0.05, "classes": range(5), **SEED}
 KERNELS = [
     Laplacian(0.5),
+    Matern12(1.0),
     Matern32(1.0),
     Matern52(1.0) * Gaussian(0.1),
     Polynomial(2, 0.5, 1.0) + 2.0 * Gaussian(2.0),
@@ -201,6 +210,11 @@ MODELS = {
         partial(POLKRegressor, **{**BLOCKS, "gamma": 0.1, "eta0": 0.1}), partial(sparse, 600)
     ),
     "POLK, weights": Fit(partial(POLKRegressor, **SEED), lambda: weighted(curve())),
+    "POLK, several numbers": Fit(partial(POLKRegressor, "huber", **CAP), several),
+    "POLK, batches of several numbers": Fit(partial(POLKRegressor, batch_size=5, **CAP), several),
+    "POLK, given steps": Fit(
+        partial(POLKRegressor, learning_rate=Steps(np.geomspace(0.5, 0.01, 200)), **SEED), curve
+    ),
     "POLK, falling steps": Fit(
         partial(POLKClassifier, "margin_log_loss", learning_rate="inverse_time", **SEED), plane
     ),
@@ -272,6 +286,8 @@ MODELS = {
             AVMClassifier, coverage="hyperrectangle", delta=0.5, exact_probability=0.1, **SEED
         ), two_classes
     ),
+    "AVM, margins": Fit(partial(AVMClassifier, delta=1.0, exact_margin=0.0, **SEED), plane),
+    "AVM, several numbers": Fit(partial(AVMRegressor, average=True, **SEED), several),
     "AVM, numbers": Fit(partial(AVMRegressor, **SEED), curve),
     "AVM, ball and cap": Fit(
         partial(AVMRegressor, average=True, delta=0.1, max_points=20, **SEED), curve
