@@ -8,6 +8,8 @@ from importlib import import_module
 #: Module and function of each; imported when it runs, since some need packages that others do not.
 BENCHMARKS = {
     "comparison": "comparison.main",
+    "kol": "outside.kol",
+    "budgetedsvm": "budgetedsvm.main",
     "calls": "speed.calls",
     "sparse": "speed.sparse",
     "outputs": "engine.outputs",
@@ -15,6 +17,7 @@ BENCHMARKS = {
     "first-use": "engine.first",
     "endurance": "speed.endurance",
     "polk-rates": "polk_rates.main",
+    "vectors": "vectors.main",
     "stability": "accuracy.stability",
     "parsimony": "accuracy.parsimony",
     "streams": "accuracy.streams",
@@ -53,6 +56,8 @@ BENCHMARKS = {
     "features-memory": "features.memory",
     "features-drift": "features.drift",
     "export": "export.main",
+    "importances": "importances.main",
+    "novelty": "novelty.main",
     "units": "units.units",
     "categories": "units.categories",
     "tool": "tool.tool",

@@ -44,6 +44,11 @@ COMMANDS = {
         "Learn from a stream: every row is predicted first, then learned from.",
         "kernelstream learn market.csv --target direction --out model.ks --report report.html",
     ),
+    "tune": Command(
+        "tune.tune",
+        "Search for good parameters of one method, many candidates in one pass over the stream.",
+        "kernelstream tune market.csv --target direction --model polk --trials 9 --rows 5000",
+    ),
     "compare": Command(
         "compare.compare",
         "Programs side by side: one pass, each predicts every row first, then learns it.",

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from kernelstream.cli.terminal import Console
 from kernelstream.evaluation.metrics import METRICS
-from kernelstream.runs import ComparisonRun, FeatureRun, Run
+from kernelstream.runs import ComparisonRun, FeatureRun, Run, TuningRun
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _WIDTH = 40  # values in the sparkline
@@ -159,6 +159,24 @@ class ComparisonDisplay(_Display):
                 text = f"[bold]{numbers[metric]:.4f}[/]  {sparkline(history[-_WIDTH:])}"
                 text += f"  [dim]{numbers['microseconds_per_sample']:,.0f} us per row[/]"
             view[escape(seat.entry.name)] = text
+        return view
+
+
+class TuningDisplay(_Display):
+    """Of candidates for parameters."""
+
+    run: TuningRun
+
+    def _view(self, seconds: float) -> dict[str, str]:
+        samples, left = self.run.samples, self.run.left
+        view = {
+            "rows": f"{samples:,} of at most {self.run.settings['rows']:,}",
+            "candidates": f"{len(left)} of {len(self.run.trials)} are left",
+        }
+        if samples and left:
+            best = self.run.result().best
+            chosen = ", ".join(f"{name}={value}" for name, value in best.parameters.items())
+            view[f"best {self.run.metric}"] = f"[bold]{best.value:.4f}[/]  {escape(chosen)}"
         return view
 
 
