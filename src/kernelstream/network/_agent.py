@@ -115,7 +115,7 @@ class Agent(Saved):
             if classes is None or len(classes) < 2:
                 raise ValueError(f"agent {name!r}: classification needs at least two classes")
             self.model.classes_ = np.unique(check.check_labels(classes, len(classes), "classes"))
-            self.model._fixed_classes = True
+            self.model._fixed_classes, self.model._met = True, {}
         empty = np.empty((0, features))
         self.model._start(empty, dense_rows(empty))
         self.multipliers = np.zeros(len(self.neighbours))
