@@ -9,6 +9,7 @@ from importlib import import_module
 BENCHMARKS = {
     "comparison": "comparison.main",
     "kol": "outside.kol",
+    "kol-speed": "outside.kol_speed",
     "budgetedsvm": "budgetedsvm.main",
     "calls": "speed.calls",
     "sparse": "speed.sparse",
