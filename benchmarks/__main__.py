@@ -17,6 +17,7 @@ BENCHMARKS = {
     "endurance": "speed.endurance",
     "stability": "accuracy.stability",
     "parsimony": "accuracy.parsimony",
+    "multidist-budgets": "multidist_budgets.main",
     "streams": "accuracy.streams",
     "defaults": "accuracy.defaults",
     "auto": "auto.main",
