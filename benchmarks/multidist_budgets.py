@@ -151,10 +151,12 @@ def _draw(means: dict[str, list[float]], batch: float) -> None:
     colours = ["#0072B2", "#D55E00", "#E69F00", "#CC79A7", "#009E73", "#56B4E9", "#7F7F7F",
                "#1A1A1A", "#8C6D31", "#9467BD"]  # fmt: skip
     for colour, (name, errors) in zip(colours, means.items(), strict=False):
-        axes.plot(BUDGETS, errors, "o-", color=colour, label=name, markersize=4)
+        label = f"{name}, more points" if name == "NPBSGD" else name
+        axes.plot(BUDGETS, errors, "o-", color=colour, label=label, markersize=4)
     axes.axhline(batch, color="#1A1A1A", linestyle=":", label="SVC, all samples")
     axes.set(xscale="log", yscale="log", xlabel="points", ylabel="test error, %")
     axes.set_xticks(BUDGETS, [str(budget) for budget in BUDGETS])
+    axes.set_yticks([10, 15, 20, 30, 50], ["10", "15", "20", "30", "50"])
     axes.minorticks_off()
     axes.legend(frameon=False, ncols=2, fontsize=8)
     PICTURE.parent.mkdir(parents=True, exist_ok=True)

@@ -33,6 +33,7 @@ from kernelstream import (
     AutoRegressor,
     AVMClassifier,
     AVMRegressor,
+    BOGDClassifier,
     BPANNClassifier,
     BPAPClassifier,
     BPASClassifier,
@@ -43,15 +44,24 @@ from kernelstream import (
     Coverage,
     ForgetronClassifier,
     KernelExpansion,
+    KernelPAClassifier,
+    KernelPARegressor,
+    KernelPerceptronClassifier,
     KernelPolicyEvaluation,
     KRLSTClassifier,
     KRLSTRegressor,
     Loss,
+    NORMAClassifier,
+    NORMARegressor,
+    NPBSGDClassifier,
+    OGDClassifier,
+    PegasosClassifier,
     POLKClassifier,
     POLKRegressor,
     ProjectronClassifier,
     ProjectronPlusClassifier,
     RBPClassifier,
+    WindowedOGDRegressor,
     fit_sharded,
     load,
     make_multidist,
@@ -215,6 +225,22 @@ MODELS = {
     "Forgetron": Fit(partial(ForgetronClassifier, max_points=10, **SEED), two_classes),
     "Forgetron, sparse": Fit(
         partial(ForgetronClassifier, max_points=20, **SEED), partial(sparse, classes=3)
+    ),
+    "perceptron": Fit(partial(KernelPerceptronClassifier, max_points=30, **SEED), two_classes),
+    "OGD": Fit(partial(OGDClassifier, "log_loss", **SEED), plane),
+    "OGD in a window": Fit(partial(WindowedOGDRegressor, max_points=30, **SEED), curve),
+    "Pegasos": Fit(partial(PegasosClassifier, **SEED), partial(sparse, classes=3)),
+    "NORMA": Fit(partial(NORMAClassifier, max_points=30, **SEED), plane),
+    "NORMA, numbers": Fit(partial(NORMARegressor, max_points=30, **SEED), curve),
+    "PA": Fit(partial(KernelPAClassifier, C=0.1, **SEED), lambda: weighted(plane())),
+    "PA, numbers": Fit(partial(KernelPARegressor, variant=2, **SEED), wide),
+    "BOGD": Fit(partial(BOGDClassifier, max_points=20, **SEED), plane),
+    "BOGD, uniform": Fit(
+        partial(BOGDClassifier, sampling="uniform", max_points=20, **SEED), two_classes
+    ),
+    "BSGD": Fit(partial(BSGDClassifier, max_points=20, **SEED), plane),
+    "NPBSGD": Fit(
+        partial(NPBSGDClassifier, budget=10, growth_delay=50.0, max_points=40, **SEED), plane
     ),
     "Projectron": Fit(partial(ProjectronClassifier, max_points=20, **SEED), plane),
     "Projectron++, sparse": Fit(
@@ -425,7 +451,9 @@ def predicted_first() -> str:
 
 def other_caps() -> str:
     made = plane(300)
-    models = [kind(max_points=12, **SEED) for kind in (ForgetronClassifier, RBPClassifier)]
+    models = [
+        kind(max_points=12, **SEED) for kind in (ForgetronClassifier, RBPClassifier, BSGDClassifier)
+    ]
     for cap, first in ((12, 0), (5, 100), (9, 200)):
         part = {key: array[first : first + 100] for key, array in made.items()}
         models = [model.set_params(max_points=cap).partial_fit(**part) for model in models]

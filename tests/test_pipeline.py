@@ -235,7 +235,8 @@ def test_probabilities_and_decisions():
     model = fresh("classification", batch, loss="log_loss").learn(batch)
     np.testing.assert_allclose(model.predict_proba(batch).sum(axis=1), 1.0)
     assert model.decision_function(batch).shape == (N, 3)
-    assert not hasattr(fresh("classification", batch), "predict_proba")
+    hinge = fresh("classification", batch).learn(batch)
+    assert hinge.predict_proba(batch).shape == (N, 3)
     numbers = rows("regression", texts=False)
     assert not hasattr(fresh("regression", numbers), "decision_function")
 

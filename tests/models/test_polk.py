@@ -181,15 +181,6 @@ def test_probabilities(classes):
     assert (model.predict(X) == y)[sure].mean() > 0.7
 
 
-def test_probabilities_only_with_log_loss():
-    assert hasattr(POLKClassifier(Loss("log_loss")), "predict_proba")
-    assert not hasattr(POLKClassifier("hinge"), "predict_proba")
-    for name in ("predict_proba", "predict_log_proba"):
-        with pytest.raises(AttributeError, match=name) as error:
-            getattr(POLKClassifier(), name)
-        assert "need loss='log_loss', this model has 'hinge'" in str(error.value.__cause__)
-
-
 # Parameters
 
 X_SMALL, Y_SMALL = [[0.0], [1.0], [2.0]], [0, 1, 1]

@@ -6,28 +6,50 @@ import contextlib
 import errno
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from kernelstream._version import __version__
-from kernelstream.cli import data, demo, diameter, export, features, learn, model, predict
+from kernelstream.cli.commands import COMMANDS
 from kernelstream.cli.errors import UserError, describe
-from kernelstream.cli.methods import option
+from kernelstream.cli.spelling import option
 from kernelstream.cli.terminal import complain, print_json, visible
-from kernelstream.errors import DivergenceError, IllConditionedError, naming
+from kernelstream.errors import naming
 from kernelstream.renamed import RENAMED, hint
-from kernelstream.storage import ModelFileError
-from kernelstream.streams import StreamError
 
 #: What typer raises about words on the command line.
 _UsageError: Any = typer.BadParameter.__base__
 
 
 class _Commands(TyperGroup):
-    """The commands; what was typed, by a shell from names of files perhaps, is made visible."""
+    """The commands, each imported when it is called; a list of them needs none.
+
+    What was typed, by a shell from names of files perhaps, is made visible.
+    """
+
+    prefix = ""  # of the names that it has in the table
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        own = [name.removeprefix(self.prefix) for name in COMMANDS if name.startswith(self.prefix)]
+        return [*(name for name in own if " " not in name), *self.commands]
+
+    def get_command(self, ctx: Any, name: str) -> Any:
+        entry = COMMANDS.get(self.prefix + name)
+        if entry is None:
+            return super().get_command(ctx, name)
+        return entry.stub(name) if self._listing else entry.load(name)
+
+    _listing = False
+
+    def format_help(self, *where: Any) -> None:
+        self._listing = True
+        try:
+            super().format_help(*where)
+        finally:
+            self._listing = False
 
     def make_context(self, *words: Any, **options: Any) -> Any:
         with _visible_complaints():
@@ -36,6 +58,10 @@ class _Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         with _visible_complaints():
             return super().invoke(ctx)
+
+
+class _Datasets(_Commands):
+    prefix = "datasets "
 
 
 @contextlib.contextmanager
@@ -62,40 +88,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_STREAM = "kernelstream datasets generate market --rows 20000 --out market.csv"
-
-#: Shown by --help and run, in this order, by a test; polk.ks is a model of ``learn --model polk``.
-EXAMPLES = {
-    "datasets list": "kernelstream datasets list",
-    "datasets generate": _STREAM,
-    "datasets convert": "kernelstream datasets convert market.csv --out market.parquet",
-    "learn": "kernelstream learn market.csv --target direction --out model.ks --report report.html",
-    "diameter": "kernelstream diameter market.csv --target direction --rows 5000 --out delta.png",
-    "features": "kernelstream features market.csv --target direction --out features.parquet "
-    "--report features.html",
-    "predict": "kernelstream predict model.ks market.csv --keep time --out predictions.csv",
-    "evaluate": "kernelstream evaluate model.ks market.parquet --metrics accuracy,kappa",
-    "inspect": "kernelstream inspect model.ks --report model.html",
-    "export": "kernelstream export model.ks --to numpy --out model.py",
-    "compress": "kernelstream compress polk.ks --max-points 20 --out small.ks",
-    "merge": "kernelstream merge polk.ks small.ks --max-points 50 --out merged.ks",
-    "demo": "kernelstream demo --out demo-output",
-}
-
-
-def _add(home: typer.Typer, prefix: str, *commands: Callable[..., None]) -> None:
-    """Commands by the names of their functions, each with its example."""
-    for command in commands:
-        name = command.__name__.removesuffix("_all")
-        home.command(name, epilog=f"Example: {EXAMPLES[prefix + name]}")(command)
-
-
-_add(app, "", learn.learn, diameter.diameter, features.features, predict.predict)
-_add(app, "", predict.evaluate, model.inspect, export.export, model.merge, model.compress)
-_add(app, "", demo.demo)
-datasets = typer.Typer(no_args_is_help=True)
-_add(datasets, "datasets ", data.list_all, data.generate, data.convert)
-app.add_typer(datasets, name="datasets", help="Streams to try things on: list, generate, convert.")
 
 
 def _version(wanted: bool) -> None:
@@ -113,11 +105,23 @@ def _options(
     pass
 
 
-#: What a user can put right: shown without a traceback.
-_EXPECTED = (
-    UserError, StreamError, ModelFileError, DivergenceError, IllConditionedError, OSError,
-    ValueError, ImportError, MemoryError,
-)  # fmt: skip
+app.add_typer(
+    typer.Typer(cls=_Datasets, no_args_is_help=True),
+    name="datasets",
+    help="Streams to try things on: list, generate, convert.",
+)
+
+
+def _expected() -> tuple[type[BaseException], ...]:
+    """What a user can put right: shown without a traceback."""
+    from kernelstream.errors import DivergenceError, IllConditionedError
+    from kernelstream.storage import ModelFileError
+    from kernelstream.streams.errors import StreamError
+
+    return (
+        UserError, StreamError, ModelFileError, DivergenceError, IllConditionedError, OSError,
+        ValueError, ImportError, MemoryError,
+    )  # fmt: skip
 
 
 def run() -> None:
@@ -134,8 +138,8 @@ def run() -> None:
         except SystemExit:
             _flush()
             raise
-    except _EXPECTED as error:
-        if os.environ.get("KERNELSTREAM_DEBUG"):
+    except Exception as error:
+        if os.environ.get("KERNELSTREAM_DEBUG") or not isinstance(error, _expected()):
             raise
         problem = describe(error)
         with contextlib.suppress(OSError):

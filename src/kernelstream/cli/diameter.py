@@ -13,8 +13,9 @@ from sklearn.base import is_classifier
 
 from kernelstream.cli import options
 from kernelstream.cli.errors import UserError, checked
-from kernelstream.cli.methods import as_option, make_estimator, method_options
+from kernelstream.cli.methods import make_estimator, method_options
 from kernelstream.cli.running import in_words_of_the_tool, warn_of_bad_rows
+from kernelstream.cli.spelling import as_option
 from kernelstream.cli.terminal import Console, print_json, say
 from kernelstream.evaluation import diameter_curve
 from kernelstream.pipeline import TASKS

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from kernelstream.streams.columns import nearest
-
 #: What errors of the library add to an option: its name in Python.
 _IN_PYTHON = re.compile(r"(--[a-z-]+(?: \w+)*) \(\w+=\)")
 
@@ -38,6 +36,8 @@ def not_accepted(
     """
     accepted = [*words, *other]
     cure = f"{'use' if len(accepted) == 1 else 'use one of:'} {', '.join(accepted)}"
+    from kernelstream.streams.columns import nearest  # not before something is wrong
+
     near = nearest(str(given), words, likeness=0.6)
     if near is not None:
         cure = f"did you mean {near}? {cure.capitalize()}"

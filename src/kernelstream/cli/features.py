@@ -12,10 +12,11 @@ from kernelstream.cli import methods, options
 from kernelstream.cli.data import write_table
 from kernelstream.cli.display import FeatureDisplay, grid, show_files, show_inputs, show_notes, size
 from kernelstream.cli.errors import UserError, check_outputs
-from kernelstream.cli.methods import as_option, check_value, parameter_options
+from kernelstream.cli.methods import check_value, parameter_options
 from kernelstream.cli.options import READING, of_run
 from kernelstream.cli.predict import load_file
 from kernelstream.cli.running import Stop, command_typed, in_words_of_the_tool
+from kernelstream.cli.spelling import as_option, option
 from kernelstream.cli.terminal import Console, print_json
 from kernelstream.feature_stream import StreamFeatures
 from kernelstream.features import OnlineKernelFeatures
@@ -102,10 +103,8 @@ def _refuse_learning(
     parameters: Mapping[str, Any], reading: Mapping[str, Any], save: Path | None
 ) -> None:
     """Options that mean nothing where nothing is learned."""
-    learning = [
-        "--no-align" if value is False else methods.option(k) for k, value in parameters.items()
-    ]
-    learning += [methods.option(name) for name in PREPARING if reading[name] != READING[name][1]]
+    learning = ["--no-align" if value is False else option(k) for k, value in parameters.items()]
+    learning += [option(name) for name in PREPARING if reading[name] != READING[name][1]]
     learning += ["--column"] * bool(reading["schema"]) + ["--save"] * (save is not None)
     if learning:
         raise UserError(

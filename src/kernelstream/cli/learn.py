@@ -12,10 +12,11 @@ from rich.markup import escape
 from kernelstream.cli import options
 from kernelstream.cli.display import Display, grid, show_files, show_inputs, show_notes, size
 from kernelstream.cli.errors import UserError, check_outputs, checked
-from kernelstream.cli.methods import METHODS, as_option, make_estimator, method_options
+from kernelstream.cli.methods import METHODS, make_estimator, method_options
 from kernelstream.cli.options import of_rows, of_run
 from kernelstream.cli.predict import load_stream_model
 from kernelstream.cli.running import Stop, command_typed, in_words_of_the_tool
+from kernelstream.cli.spelling import as_option
 from kernelstream.cli.terminal import Console, print_json
 from kernelstream.errors import CapWarning
 from kernelstream.evaluation import quality
@@ -163,11 +164,24 @@ _OWN = {
     "metrics": of_run(
         Optional[str],
         "Metrics, comma-separated. Of classes: accuracy, kappa (these two by default), error, "
-        "balanced_accuracy, f1, log_loss, auc (two classes; over the window only); of numbers: "
-        "mae, rmse (these two), r2.",
+        "balanced_accuracy, kappa_temporal, f1, log_loss, auc (two classes; over the window only); "
+        "of numbers: mae, rmse (these two), r2.",
     ),
     "every": of_run(int, "Samples between two records.", 1000, min=1),
     "window": of_run(int, "Samples of the windowed metrics.", 1000, min=1),
+    "importances": of_run(
+        bool,
+        "Learn along which columns matter, by shuffling each; the automatic model knows it from "
+        "its slopes, too.",
+        False,
+        "--importances",
+    ),
+    "anomalies": of_run(
+        bool,
+        "Learn along which rows are usual: predict --novelty then shows it.",
+        False,
+        "--anomalies",
+    ),
     "lag": of_run(int, "Labels come this many samples late.", 0, min=0),
 }
 _ROWS = {

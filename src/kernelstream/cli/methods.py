@@ -8,6 +8,7 @@ from typing import Any
 
 from kernelstream import registry
 from kernelstream.cli.errors import UserError, not_accepted
+from kernelstream.cli.spelling import as_option, option
 from kernelstream.parameters import Instance, Words, parameters_of
 from kernelstream.registry import Method
 from kernelstream.runs import _methods as runs
@@ -117,27 +118,6 @@ def _default(method: Method, name: str) -> str:
     if len(defaults) == 1:
         return f"{method.name}: {next(iter(defaults))}".lower()
     return f"{method.name}: {', of numbers '.join(map(str, defaults))}"
-
-
-def option(name: str) -> str:
-    """A parameter as it is written on the command line."""
-    return "--" + name.replace("_", "-")
-
-
-def as_option(name: str, value: Any = None) -> str:
-    """A parameter of a run, and its value, as they are typed.
-
-    >>> as_option("warm_up"), as_option("schema", {"x": "number"}), as_option("resume", True)
-    ('--warm-up', '--column x=number', '--resume')
-    """
-    words = [option("column" if name == "schema" else name)]
-    if isinstance(value, dict):
-        words += [f"{column}={kind}" for column, kind in value.items()]
-    elif isinstance(value, list):
-        words += value
-    elif value is not None and value is not True:
-        words.append(str(value))
-    return " ".join(words)
 
 
 def check_value(estimator: type[Any], name: str, given: str) -> None:

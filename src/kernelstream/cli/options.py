@@ -11,7 +11,7 @@ from typing import Annotated, Any, Optional
 import typer
 
 from kernelstream.cli.errors import UserError, checked
-from kernelstream.cli.methods import option
+from kernelstream.cli.spelling import option
 from kernelstream.preparation import UNITS
 from kernelstream.streams.columns import KINDS
 

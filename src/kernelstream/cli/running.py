@@ -10,15 +10,16 @@ import sys
 import threading
 from collections.abc import Iterator
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from kernelstream.cli.errors import UserError, checked
 from kernelstream.cli.terminal import Console, complain
-from kernelstream.runs import RunError
-from kernelstream.runs._reading import StreamRun
 from kernelstream.streams import Source, open_stream
+
+if TYPE_CHECKING:  # predict has no run, and is to answer at once
+    from kernelstream.runs._reading import StreamRun
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -76,6 +77,8 @@ class Stop:
 @contextlib.contextmanager
 def in_words_of_the_tool() -> Iterator[None]:
     """Within, what is wrong with a run is the user's to put right."""
+    from kernelstream.runs import RunError
+
     try:
         yield
     except RunError as error:

@@ -13,6 +13,7 @@ from kernelstream.streams.errors import require
 
 #: What stands for a missing value in text.
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-NaN", "-nan", "NULL", "null")
+_NO_DATE = np.iinfo(np.int64).min  # how NumPy writes a missing date
 _TRUTH = {"true": 1.0, "True": 1.0, "TRUE": 1.0, "false": 0.0, "False": 0.0, "FALSE": 0.0}
 
 #: What is still in Arrow's hands: text is encoded batch by batch.
@@ -49,11 +50,25 @@ def block_column(values: Any, kind: str) -> BlockColumn:
     if kind == "date":
         zone = getattr(values.type, "tz", None)
         values = values.cast(arrow.timestamp("us", zone), safe=False)
-    elif not arrow.types.is_float64(values.type):
+        return _numbers(values.cast(arrow.int64()), _NO_DATE).view("M8[us]")
+    if not arrow.types.is_float64(values.type):
         values = values.cast(arrow.float64(), safe=False)
-    if isinstance(values, arrow.ChunkedArray):
-        return values.to_numpy()
-    return values.to_numpy(zero_copy_only=False)
+    return _numbers(values, np.nan)
+
+
+def _numbers(values: Any, missing: float) -> NDArray[Any]:
+    """Numbers of an Arrow array. Its own ``to_numpy`` imports pandas, which takes its time."""
+    if hasattr(values, "combine_chunks"):
+        values = values.combine_chunks()
+    valid, held = values.buffers()
+    if not len(values) or held is None:
+        return np.full(len(values), missing, values.type.to_pandas_dtype())
+    place = slice(values.offset, values.offset + len(values))
+    numbers = np.frombuffer(held, values.type.to_pandas_dtype())[place]
+    if valid is None or not values.null_count:
+        return numbers
+    is_valid = np.unpackbits(np.frombuffer(valid, np.uint8), count=place.stop, bitorder="little")
+    return np.where(is_valid[place], numbers, numbers.dtype.type(missing))
 
 
 def slice_column(column: BlockColumn, start: int, stop: int) -> Column:
@@ -61,7 +76,7 @@ def slice_column(column: BlockColumn, start: int, stop: int) -> Column:
     if isinstance(column, np.ndarray):
         return column[start:stop]
     encoded = column[start:stop].dictionary_encode()
-    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    codes = _numbers(encoded.indices, -1)
     return Text(codes.astype(np.int32, copy=False), encoded.dictionary.to_pylist())
 
 
@@ -69,7 +84,7 @@ def convert_strings(values: Any, kind: str) -> tuple[BlockColumn, list[int]]:
     """Binary values converted one by one where need be, and the rows that do not: missing."""
     arrow = require("pyarrow", "Reading columns")
     encoded = values.dictionary_encode()
-    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    codes = _numbers(encoded.indices, -1)
     strings, bad = _convert_each(encoded.dictionary, [_cast_text], None)
     if kind == "text":
         column = arrow.array(strings[codes].tolist(), arrow.string())

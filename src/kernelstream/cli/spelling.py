@@ -1,0 +1,26 @@
+"""Parameters as they are typed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def option(name: str) -> str:
+    """A parameter as it is written on the command line."""
+    return "--" + name.replace("_", "-")
+
+
+def as_option(name: str, value: Any = None) -> str:
+    """A parameter of a run, and its value, as they are typed.
+
+    >>> as_option("warm_up"), as_option("schema", {"x": "number"}), as_option("resume", True)
+    ('--warm-up', '--column x=number', '--resume')
+    """
+    words = [option("column" if name == "schema" else name)]
+    if isinstance(value, dict):
+        words += [f"{column}={kind}" for column, kind in value.items()]
+    elif isinstance(value, list):
+        words += value
+    elif value is not None and value is not True:
+        words.append(str(value))
+    return " ".join(words)

@@ -1,0 +1,75 @@
+"""What the tool imports: nothing to say its version, little for a list, no more than it needs."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from kernelstream import POLKClassifier, StreamModel, __version__
+from kernelstream.cli import _Later
+from kernelstream.cli.commands import COMMANDS
+
+SCRIPT = """
+import json, sys
+from kernelstream.cli import main
+sys.argv = ["kernelstream", *json.loads(sys.argv[1])]
+try:
+    main()
+finally:
+    print(json.dumps([name for name, module in sys.modules.items() if "." not in name
+                      or name.startswith(("kernelstream", "pandas.core", "scipy.stats."))]),
+          file=sys.stderr)
+"""
+
+
+def imported(*words):
+    """What is on standard output, and the modules that were imported for it."""
+    ended = subprocess.run(
+        [sys.executable, "-c", SCRIPT, json.dumps(list(map(str, words)))],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return ended.stdout, set(json.loads(ended.stderr.splitlines()[-1]))
+
+
+def test_the_version_needs_nothing():
+    out, modules = imported("--version")
+    assert out == f"{__version__}\n"
+    assert not {"numpy", "typer", "click", "rich"} & modules
+    ours = {name for name in modules if name.startswith("kernelstream")}
+    assert ours == {"kernelstream", "kernelstream._version", "kernelstream.cli"}
+
+
+def test_a_list_of_commands_needs_no_command():
+    out, modules = imported("--help")
+    assert all(name in out for name in ("learn", "predict", "datasets"))
+    assert not {"numpy", "numba", "scipy", "sklearn", "pyarrow", "matplotlib"} & modules
+    assert not {"kernelstream.cli.learn", "kernelstream.streams"} & modules
+
+
+@pytest.mark.slow
+def test_predicting_needs_no_more_than_it_uses(tmp_path):
+    rows = {"x": [0.0, 1.0, 2.0, 3.0], "s": ["a", "b", "a", "b"], "y": [0, 0, 1, 1]}
+    StreamModel.for_rows(rows, "y", POLKClassifier()).learn(rows).save(tmp_path / "m.ks")
+    (tmp_path / "rows.csv").write_text("x,s\n0.5,a\n,b\n")
+    out, modules = imported("predict", tmp_path / "m.ks", tmp_path / "rows.csv")
+    assert len(out.splitlines()) == 3
+    assert "sklearn" in modules  # or this test would say nothing
+    assert not {"pandas.core", "scipy.stats._stats_py", "matplotlib", "jinja2"} & modules
+    assert not {"kernelstream.evaluation", "kernelstream.runs", "kernelstream.network"} & modules
+
+
+def test_a_module_that_is_put_off_is_there_when_it_is_used():
+    sys.modules["colorsys"] = later = _Later("colorsys")
+    assert later.rgb_to_hsv(1.0, 0.0, 0.0) == (0.0, 1.0, 1.0)
+    assert sys.modules["colorsys"] is not later
+    with pytest.raises(AttributeError):
+        _ = later.no_such_name
+
+
+def test_the_table_says_what_the_commands_say():
+    for name, command in COMMANDS.items():
+        loaded = command.load(name.split()[-1])
+        assert loaded.name == name.split()[-1]
+        assert loaded.help.partition("\n")[0] == command.summary
+        assert command.example.startswith(f"kernelstream {name}")
