@@ -21,6 +21,7 @@ BENCHMARKS = {
     "vectors": "vectors.main",
     "stability": "accuracy.stability",
     "parsimony": "accuracy.parsimony",
+    "multidist-budgets": "multidist_budgets.main",
     "streams": "accuracy.streams",
     "defaults": "accuracy.defaults",
     "auto": "auto.main",
