@@ -17,7 +17,15 @@ from tests.models.tools import stream
 
 river = pytest.importorskip("river")
 pd = pytest.importorskip("pandas")
-from river import checks, datasets, drift, evaluate, linear_model, metrics, preprocessing  # noqa: E402
+from river import (  # noqa: E402
+    checks,
+    datasets,
+    drift,
+    evaluate,
+    linear_model,
+    metrics,
+    preprocessing,
+)
 
 from kernelstream.compat.river import (  # noqa: E402
     RiverClassifier,
