@@ -19,6 +19,9 @@ from benchmarks.auto_streams import Stream
 from kernelstream import registry
 from kernelstream.core.units import ColumnUnits, moving_units
 from kernelstream.errors import CapWarning
+from kernelstream.evaluation.programs import CapyMOAProgram, RiverProgram
+from kernelstream.evaluation.programs import Program as ProgramOfOthers
+from kernelstream.evaluation.programs.capymoa import numeric_schema
 
 FEATURES, WARM_UP, CHUNK = 400, 1000, 100  # of Nystroem + SGD
 #: River and CapyMOA see so many rows.
@@ -131,19 +134,18 @@ def _nystroem(stream: Stream) -> Any:
 
 
 def _river(make: Callable[[bool], Any], stream: Stream) -> Any:
-    model = make(len(stream.classes) > 2)
-    X = [dict(enumerate(row)) for row in stream.X.tolist()]
-    if stream.numbers:
-        out = np.zeros(len(X))
-        for t, (x, target) in enumerate(zip(X, stream.y.tolist(), strict=True)):
-            out[t] = model.predict_one(x)
-            model.learn_one(x, target)
-        return out
-    out = np.zeros((len(X), len(stream.classes)))
-    for t, (x, label) in enumerate(zip(X, stream.y.tolist(), strict=True)):
-        for known, probability in model.predict_proba_one(x).items():
-            out[t, int(known)] = probability  # False and True would be a mask
-        model.learn_one(x, label)
+    return _one_by_one(RiverProgram(make(len(stream.classes) > 2)), stream)
+
+
+def _one_by_one(program: ProgramOfOthers, stream: Stream) -> Any:
+    """Numbers, or votes, of a program that is asked about each row and then taught it."""
+    classes = 0 if stream.numbers else len(stream.classes)
+    out = np.zeros(len(stream.y) if stream.numbers else (len(stream.y), classes))
+    rows = program.rows(stream.X, stream.y)
+    for t, (row, target) in enumerate(zip(rows, stream.y.tolist(), strict=True)):
+        answer = program.predict(row, classes)
+        out[t] = answer if stream.numbers else answer[1][:classes]
+        program.learn(row, target)
     return out
 
 
@@ -199,22 +201,9 @@ CAPYMOA_NUMBERS = {
 
 
 def _capymoa(module: str, name: str, stream: Stream) -> Any:
-    from capymoa.stream import NumpyStream
-
-    rows = NumpyStream(
-        stream.X, stream.y, target_type="numeric" if stream.numbers else "categorical"
-    )
-    model = getattr(importlib.import_module(module), name)(schema=rows.get_schema())
-    out = np.zeros(len(stream.y) if stream.numbers else (len(stream.y), len(stream.classes)))
-    for t, instance in enumerate(rows):
-        if stream.numbers:
-            out[t] = model.predict(instance)
-        else:
-            votes = model.predict_proba(instance)
-            if votes is not None:
-                out[t, : len(votes)] = votes
-        model.train(instance)
-    return out
+    kind = getattr(importlib.import_module(module), name)
+    schema = numeric_schema(stream.X.shape[1], 0 if stream.numbers else len(stream.classes))
+    return _one_by_one(CapyMOAProgram(kind(schema=schema)), stream)
 
 
 def _capymoa_programs() -> list[Program]:

@@ -43,7 +43,7 @@ LOSS = {
 
 KERNEL = {
     f"{PACKAGE}/core/kernel.py": {
-        "ADD, MULTIPLY, SCALE = range(9)": "ADD, MULTIPLY, SCALE, CAUCHY = range(10)",
+        "ADD, MULTIPLY, SCALE = range(7, 10)": "ADD, MULTIPLY, SCALE, CAUCHY = range(7, 11)",
         "        elif code == LINEAR:\n": (
             "        elif code == CAUCHY:\n            top += 1\n            for j in range(n):\n"
             "                stack[top, j] = 1.0 / (1.0 + number * work[SQUARES, j])\n"

@@ -15,6 +15,7 @@ from kernelstream.kernels import (
     Gaussian,
     Laplacian,
     Linear,
+    Matern12,
     Matern32,
     Matern52,
     Polynomial,
@@ -33,6 +34,7 @@ Y = np.random.default_rng(1).normal(size=(5, 3))
 REFERENCES = {
     Gaussian(0.7): lambda X, Y: pairwise.rbf_kernel(X, Y, gamma=0.7),
     Laplacian(0.3): lambda X, Y: pairwise.laplacian_kernel(X, Y, gamma=0.3),
+    Matern12(0.4): Matern(length_scale=1.0 / np.sqrt(0.8), nu=0.5),
     Matern32(0.4): Matern(length_scale=1.0 / np.sqrt(0.8), nu=1.5),
     Matern52(0.4): Matern(length_scale=1.0 / np.sqrt(0.8), nu=2.5),
     Polynomial(3, 0.5, 2.0): lambda X, Y: pairwise.polynomial_kernel(X, Y, 3, 0.5, 2.0),
@@ -117,7 +119,7 @@ def test_names(name):
 
 @pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf, "1", None, True, 1j])
 def test_bad_numbers_are_refused(value):
-    for make in (Gaussian, Laplacian, Matern32, Matern52, lambda v: Polynomial(2, v)):
+    for make in (Gaussian, Laplacian, Matern12, Matern32, Matern52, lambda v: Polynomial(2, v)):
         with pytest.raises(ValueError, match="gamma must be a finite number > 0"):
             make(value)
     with pytest.raises(ValueError, match="factor"):

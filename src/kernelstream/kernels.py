@@ -43,7 +43,9 @@ class Kernel:
     Kernels combine: ``a + b``, ``a * b`` and ``2.0 * a`` are kernels again.
     """
 
-    #: k(x, x') depends on the distance alone and k(x, x) = 1.
+    #: k(x, x) = 1 for every x.
+    unit: ClassVar[bool] = False
+    #: k(x, x') depends on the Euclidean distance alone.
     isotropic: ClassVar[bool] = False
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -117,7 +119,7 @@ def _positive(owner: object, name: str, zero: bool = False) -> None:
 @dataclass(frozen=True)
 class _Radial(Kernel):
     gamma: float
-    isotropic = True
+    unit = isotropic = True
     _code: ClassVar[int]
     _needs: ClassVar[str] = "squares"
 
@@ -137,10 +139,21 @@ class Gaussian(_Radial):
 
 @dataclass(frozen=True)
 class Laplacian(_Radial):
-    """``exp(-gamma |x - x'|_1)``, with the l1 distance as in scikit-learn."""
+    """``exp(-gamma |x - x'|_1)``, with the l1 distance as in scikit-learn.
 
+    Of the Euclidean distance: :class:`Matern12`.
+    """
+
+    isotropic = False
     _code = core.LAPLACIAN
     _needs = "l1"
+
+
+@dataclass(frozen=True)
+class Matern12(_Radial):
+    """``exp(-s), s = sqrt(2 gamma) |x - x'|``: the Laplacian of the Euclidean distance."""
+
+    _code = core.MATERN12
 
 
 @dataclass(frozen=True)
@@ -270,6 +283,7 @@ KERNEL_NAMES: dict[str, type[Kernel]] = {
     "rbf": Gaussian,
     "gaussian": Gaussian,
     "laplacian": Laplacian,
+    "matern12": Matern12,
     "matern32": Matern32,
     "matern52": Matern52,
     "poly": Polynomial,

@@ -10,9 +10,15 @@ import math
 import re
 from dataclasses import dataclass
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kernelstream.core import schedule as core
+
+#: Steps that a file holds.
+MOST_STEPS = 100_000
 
 STEP_NAMES = {
     "constant": core.CONSTANT,
@@ -50,6 +56,73 @@ class StepSize:
     def __call__(self, t: int) -> float:
         """The step size of step ``t``."""
         return float(core.step_size(self.code, self.eta0, self.decay, t))
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Step sizes given one by one, for ``learning_rate``.
+
+    Parameters
+    ----------
+    given : array of numbers above 0, or function
+        The steps eta_0, eta_1, ...; the last one stays. A function turns an array of step
+        numbers, from 0 on, into an array of steps; it is called for many at once, and in
+        whatever blocks the stream comes: it must depend on the numbers alone. Files hold arrays
+        of up to 100,000 steps, and no function.
+
+    Examples
+    --------
+    >>> from kernelstream import POLKRegressor, Steps
+    >>> Steps([0.5, 0.25]).between(0, 4).tolist()
+    [0.5, 0.25, 0.25, 0.25]
+    >>> model = POLKRegressor(learning_rate=Steps(lambda t: 0.5 / (1.0 + 0.01 * t) ** 0.75))
+    """
+
+    given: Any
+
+    #: The branch of the compiled schedule.
+    code: ClassVar[int] = core.GIVEN
+
+    def __post_init__(self) -> None:
+        if not callable(self.given):
+            steps = np.asarray(self.given)
+            if steps.ndim != 1 or steps.dtype.kind not in "iuf" or not len(steps):
+                raise ValueError(
+                    "Steps takes a 1-D array of at least one number, or a function of an array of "
+                    f"step numbers; got {self.given!r:.80}"
+                )
+            object.__setattr__(self, "given", tuple(steps.astype(np.float64).tolist()))
+            self._check(steps, 0)
+
+    def between(self, first: int, count: int) -> NDArray[np.float64]:
+        """The steps ``first`` to ``first + count - 1``."""
+        numbers = np.arange(first, first + count)
+        if not callable(self.given):
+            return np.array(self.given)[np.minimum(numbers, len(self.given) - 1)]
+        steps = np.asarray(self.given(numbers), dtype=np.float64)
+        if steps.shape != numbers.shape:
+            raise ValueError(
+                f"the function in Steps must turn {count} step numbers into as many steps, it "
+                f"returned the shape {steps.shape}"
+            )
+        self._check(steps, first)
+        return steps
+
+    @staticmethod
+    def _check(steps: NDArray[Any], first: int) -> None:
+        bad = np.flatnonzero(~((steps > 0.0) & (steps < np.inf)))
+        if len(bad):
+            raise ValueError(f"step {first + bad[0]} is {steps[bad[0]]}: steps are numbers above 0")
+
+    def to_config(self) -> list[float]:
+        """The steps as plain data; ``ValueError`` where they are a function, or too many."""
+        if callable(self.given) or len(self.given) > MOST_STEPS:
+            what = "a function" if callable(self.given) else f"{len(self.given)} steps"
+            raise ValueError(
+                f"a file cannot hold {what} of learning_rate=Steps(...): give an array of at most "
+                f"{MOST_STEPS} steps, such as Steps(steps.between(0, {MOST_STEPS})), first"
+            )
+        return list(self.given)
 
 
 @dataclass(frozen=True)

@@ -99,5 +99,5 @@ def test_help_says_what_average_is_in_each_method():
 def test_only_kernels_that_avm_takes_are_offered(tool, rows):
     words = ("learn", rows, "--target", "label", "--model", "avm", "--kernel", "rbff")
     said = tool(*words, code=2).err
-    offered = "gaussian, laplacian, matern32, matern52, rbf"
+    offered = "gaussian, laplacian, matern12, matern32, matern52, rbf"
     assert said.endswith(f"did you mean rbf? Use one of: {offered}\n")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import orthogonal_procrustes
 
-from kernelstream.core import feature_budget, feature_state
+from kernelstream.core import feature_budget, feature_state, feature_steps
 from kernelstream.core import features as core
 from kernelstream.core.passes import DONE, FULL
 from tests.core.tools import KERNELS, call_pass, rows_of, size
@@ -28,7 +28,7 @@ def settings(
         solver=("parametric", "nonparametric").index(solver),
         step=("inverse", "inverse_square", "tracking", "tracking_square").index(step),
         pace=float(pace) if step.startswith("inverse") else 1.0,
-        bounded=bounded,
+        bounded=feature_steps.BOUNDED if bounded else feature_steps.PRINTED,
         removal=("greedy", "exact", "recency", "fifo").index(removal),
         forgetting=forgetting,
         censoring=censoring,
@@ -51,7 +51,7 @@ def settings(
 def learn(X, chosen, kernel="gaussian", r=R, state=None, sparse=False, targets=None):
     """The state after the samples, and what the pass said: predictions and fit errors."""
     rows, n = rows_of(X, sparse), len(X)
-    dense = chosen.most < core.UNLIMITED or chosen.solver == core.NONPARAMETRIC
+    dense = chosen.most < core.UNLIMITED or chosen.solver == feature_steps.NONPARAMETRIC
     if state is None:
         state = feature_state.allocate(X.shape[1], r, chosen.outputs, 5, dense)
     targets = np.zeros(n) if targets is None else targets.astype(float)

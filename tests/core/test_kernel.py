@@ -11,7 +11,7 @@ from tests.core.tools import KERNELS, from_python, gaussian, kernel_matrix, prog
 from tests.naive import kernels as naive
 
 WIDTHS = [1, 2, 5, FEW_FEATURES, FEW_FEATURES + 1, 41]
-RADIAL = ["gaussian", "laplacian", "matern32", "matern52"]
+RADIAL = ["gaussian", "laplacian", "matern12", "matern32", "matern52"]
 
 
 def samples(width, count=7, seed=0, zeros=0.0):

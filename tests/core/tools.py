@@ -54,7 +54,11 @@ def program(*instructions):
         codes,
         numbers,
         bool(np.isin(codes, [kernel.POLYNOMIAL, kernel.LINEAR]).any()),
-        bool(np.isin(codes, [kernel.GAUSSIAN, kernel.MATERN32, kernel.MATERN52]).any()),
+        bool(
+            np.isin(
+                codes, [kernel.GAUSSIAN, kernel.MATERN12, kernel.MATERN32, kernel.MATERN52]
+            ).any()
+        ),
         bool((codes == kernel.LAPLACIAN).any()),
         deepest,
     )

@@ -29,6 +29,11 @@ def class_reference(name, truth, said, probability, decision, known, weight=None
                 return reference.balanced_accuracy_score(truth, said, sample_weight=weight)
             case "kappa":
                 return reference.cohen_kappa_score(truth, said, sample_weight=weight)
+            case "kappa_temporal":
+                repeated = np.average(truth[1:] == truth[:-1], weights=None if weight is None
+                                      else weight[1:]) if len(truth) > 1 else np.nan  # fmt: skip
+                correct = reference.accuracy_score(truth, said, sample_weight=weight)
+                return np.nan if not repeated < 1.0 else (correct - repeated) / (1.0 - repeated)
             case "f1" if len(known) < 2:
                 return np.nan
             case "f1":

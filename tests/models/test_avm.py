@@ -289,6 +289,16 @@ def test_kernels_that_are_not_isotropic_are_refused_with_the_reason(estimator_cl
 
 
 @both
+def test_the_laplacian_of_the_other_distance_is_named(estimator_class):
+    X, y = stream(estimator_class)
+    with pytest.warns(UserWarning, match="use 'matern12'"):
+        estimator_class(kernel="laplacian", delta=1.0).partial_fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        estimator_class(kernel="matern12", delta=1.0).partial_fit(X, y)
+
+
+@both
 @pytest.mark.parametrize(
     "change",
     [{"gamma": 2.0}, {"kernel": "laplacian"}, {"delta": 2.0}, {"coverage": "hyperrectangle"},

@@ -19,6 +19,10 @@ def _matern_distance(x, z, nu, gamma):
     return math.sqrt(2.0 * nu) * math.sqrt(float(np.sum((x - z) ** 2))) / length
 
 
+def matern12(gamma):
+    return lambda x, z: math.exp(-_matern_distance(x, z, 0.5, gamma))
+
+
 def matern32(gamma):
     def kernel(x, z):
         s = _matern_distance(x, z, 1.5, gamma)

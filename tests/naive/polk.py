@@ -18,6 +18,8 @@ class Model(NamedTuple):
 
 
 def step_size(schedule, initial, decay, t):
+    if callable(schedule):
+        return schedule(t)
     if schedule == "constant":
         return initial
     if schedule == "inverse_time":

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from kernelstream.cli.terminal import Console
 from kernelstream.evaluation.metrics import METRICS
-from kernelstream.runs import FeatureRun, Run
+from kernelstream.runs import ComparisonRun, FeatureRun, Run, TuningRun
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _WIDTH = 40  # values in the sparkline
@@ -139,6 +139,44 @@ class FeatureDisplay(_Display):
         if trace.changes:
             last = trace.changes[-1].sample
             view["changes"] = f"[yellow]{len(trace.changes):,}[/], the last at row {last:,}"
+        return view
+
+
+class ComparisonDisplay(_Display):
+    """Of programs that are compared."""
+
+    run: ComparisonRun
+
+    def _view(self, seconds: float) -> dict[str, str]:
+        samples, metric = self.run.samples, self.run.metrics[0]
+        most = "" if self.run.rows is None else f" of at most {self.run.rows:,}"
+        view = {"rows": f"{samples:,}{most}   [dim]{samples / seconds:,.0f} per second[/]"}
+        for seat in self.run.seats:
+            trace = seat.score.trace
+            text = f"[yellow]{escape(seat.problem)}[/]" if seat.problem else "[dim]...[/]"
+            if len(trace) and not seat.problem:
+                numbers, history = trace.summary(), trace.to_columns()[f"{metric}_window"]
+                text = f"[bold]{numbers[metric]:.4f}[/]  {sparkline(history[-_WIDTH:])}"
+                text += f"  [dim]{numbers['microseconds_per_sample']:,.0f} us per row[/]"
+            view[escape(seat.entry.name)] = text
+        return view
+
+
+class TuningDisplay(_Display):
+    """Of candidates for parameters."""
+
+    run: TuningRun
+
+    def _view(self, seconds: float) -> dict[str, str]:
+        samples, left = self.run.samples, self.run.left
+        view = {
+            "rows": f"{samples:,} of at most {self.run.settings['rows']:,}",
+            "candidates": f"{len(left)} of {len(self.run.trials)} are left",
+        }
+        if samples and left:
+            best = self.run.result().best
+            chosen = ", ".join(f"{name}={value}" for name, value in best.parameters.items())
+            view[f"best {self.run.metric}"] = f"[bold]{best.value:.4f}[/]  {escape(chosen)}"
         return view
 
 

@@ -164,11 +164,24 @@ _OWN = {
     "metrics": of_run(
         Optional[str],
         "Metrics, comma-separated. Of classes: accuracy, kappa (these two by default), error, "
-        "balanced_accuracy, f1, log_loss, auc (two classes; over the window only); of numbers: "
-        "mae, rmse (these two), r2.",
+        "balanced_accuracy, kappa_temporal, f1, log_loss, auc (two classes; over the window only); "
+        "of numbers: mae, rmse (these two), r2.",
     ),
     "every": of_run(int, "Samples between two records.", 1000, min=1),
     "window": of_run(int, "Samples of the windowed metrics.", 1000, min=1),
+    "importances": of_run(
+        bool,
+        "Learn along which columns matter, by shuffling each; the automatic model knows it from "
+        "its slopes, too.",
+        False,
+        "--importances",
+    ),
+    "anomalies": of_run(
+        bool,
+        "Learn along which rows are usual: predict --novelty then shows it.",
+        False,
+        "--anomalies",
+    ),
     "lag": of_run(int, "Labels come this many samples late.", 0, min=0),
 }
 _ROWS = {

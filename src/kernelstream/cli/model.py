@@ -17,7 +17,7 @@ from kernelstream.cli.options import AsJson
 from kernelstream.cli.predict import ModelFile, load_stream_model
 from kernelstream.cli.spelling import option
 from kernelstream.cli.terminal import Console, print_json, say
-from kernelstream.evaluation.prequential import DEFAULT_METRICS
+from kernelstream.evaluation.metrics import DEFAULT_METRICS
 from kernelstream.models._files import stored_bytes
 from kernelstream.models.merging import needs_its_points
 from kernelstream.pipeline import StreamModel

@@ -33,7 +33,14 @@ from kernelstream.core.kernel import (
     squares_from_dots,
 )
 from kernelstream.core.lanes import dot
-from kernelstream.core.loss import FIRST_REGRESSION_LOSS, SQUARED_ERROR, loss_derivative, target_of
+from kernelstream.core.loss import (
+    FIRST_REGRESSION_LOSS,
+    SQUARED_ERROR,
+    loss_derivative,
+    margin_of,
+    target_of,
+    vector_derivative,
+)
 from kernelstream.core.passes import (
     DIVERGED,
     DONE,
@@ -82,18 +89,29 @@ def _close_block(state, outputs):
     status.averaged = 0
 
 
+@inner
+def _begin_average(state, outputs):
+    """Nothing has been averaged yet."""
+    status = state.status[0]
+    for c in range(outputs, state.weights.shape[0]):
+        for j in range(status.order):
+            state.weights[c, j] = 0.0
+    status.summed = 0.0
+    status.averaged = status.before = 0
+
+
 @inline
-def _choose(state, rule, rows, i, square, absolute, work):
+def _choose(state, rule, rows, i, square, absolute, work, margin):
     """The point that gets the weight of sample ``i``, and whether it equals the sample.
 
     At the cap a sample outside all cells goes to the nearest core point.
     """
     status = state.status[0]
     n = status.order
-    exact = False
-    if rule.exact > 0.0:  # Z_t = 0: no approximation
+    exact = margin < rule.exact_margin  # Z_t = 0: no approximation
+    if rule.exact > 0.0:
         t = status.steps + 1
-        exact = uniform(status) < rule.exact / t**rule.exact_decay
+        exact = uniform(status) < rule.exact / t**rule.exact_decay or exact
     if exact:
         j = nearest(work, n)
         if j >= 0 and work[SQUARES, j] == 0.0:
@@ -153,6 +171,15 @@ def _mistake(loss, outputs, f, target):
 
 
 @inner
+def _distance(f, targets, i, outputs):
+    """The mean absolute error of several numbers."""
+    total = 0.0
+    for c in range(outputs):
+        total += abs(f[c] - targets[i, c])
+    return total / outputs
+
+
+@inner
 def _project(state, rule, kept, new, f):
     """Note |w|^2 and project onto the ball of radius sqrt(2 l(0) / lambda) (step 13).
 
@@ -181,7 +208,8 @@ def cell_pass(
 ):  # fmt: skip
     """Learn from the samples ``first`` onwards, one at a time.
 
-    Arguments and results as of ``core/loop.py: sample_pass``.
+    Arguments and results as of ``core/loop.py: sample_pass``; ``extra`` has the targets of each
+    sample where they are several numbers.
     """
     state = State(
         points, square_norms, absolute_norms, self_kernels, weights, factor, diagonal, status
@@ -190,6 +218,7 @@ def cell_pass(
     loss, loss_number, outputs = rule.loss, rule.loss_number, rule.outputs
     regularisation, most, exact = rule.regularisation, rule.most, rule.exact
     suffix, memory, projected = rule.suffix, rule.memory, rule.ball > 0
+    vector = outputs > 1 and loss >= FIRST_REGRESSION_LOSS
     program = Program(codes, numbers, needs_dots, needs_squares, needs_l1, depth)
     rows = Rows(dense, data, indices, indptr, sparse)
     point = Rows(np.empty((1, points.shape[0])), data[:0], indices[:0], indptr[:0], False)
@@ -206,7 +235,8 @@ def cell_pass(
     multiplied = sparse or points.shape[0] > FEW_FEATURES
     longest = SPARSE_BLOCK if sparse else BLOCK
     dots = np.empty((longest, capacity if multiplied else 0))
-    counted = exact == 0.0 and record.cells == record.order  # points that stay where they are
+    counted = exact == 0.0 and rule.by_margin == 0
+    counted = counted and record.cells == record.order  # points that stay where they are
     counted = counted and only_sets(rows, first, targets.shape[0], points, record.order)
     table = make_table(counted, points, record.order, capacity)
     counts = np.empty((1, table.shape[1]), np.uint8)
@@ -246,7 +276,10 @@ def cell_pass(
             for c in range(outputs):
                 predictions[i, c] = f[c] if latest else mean[c]
         target = target_of(loss, outputs, targets[i])
-        active = loss_derivative(loss, loss_number, f, outputs, target, slope)
+        if vector:
+            active = vector_derivative(loss, loss_number, f, outputs, extra, i, slope)
+        else:
+            active = loss_derivative(loss, loss_number, f, outputs, target, slope)
 
         t = record.steps + 1
         kept = (t - 1.0) / t
@@ -258,18 +291,29 @@ def cell_pass(
                 if not abs(new[c] / scale) <= LARGEST_WEIGHT:
                     return DIVERGED, i
         if compared:
-            gap = _mistake(loss, outputs, f, target) - _mistake(loss, outputs, mean, target)
+            if vector:
+                gap = _distance(f, extra, i, outputs) - _distance(mean, extra, i, outputs)
+            else:
+                gap = _mistake(loss, outputs, f, target) - _mistake(loss, outputs, mean, target)
             record.tracker += (gap - record.tracker) / memory
         started = t - 1 - record.averaged  # the step before the block being averaged
         if 0.0 < suffix < 1.0 and record.averaged > 0 and started <= (1.0 - suffix) * (t - 1):
             _close_block(state, outputs)
+        if rule.average_from == t - 1 and t > 1:
+            _begin_average(state, outputs)
+        if rule.lagging > 0:
+            record.summed += record.scale
+            record.averaged += 1
         record.scale = scale
         if projected:
             zero_loss = target * target if loss == SQUARED_ERROR else 2.0
+            if vector:
+                zero_loss = dot(extra, i, extra, i, 0, outputs)
             record.largest = max(record.largest, sample_weights[i] * zero_loss)
         if active:
             record.taken += 1
-            j, same = _choose(state, rule, rows, i, square, absolute, work)
+            margin = margin_of(loss, f, outputs, target) if rule.by_margin > 0 else np.inf
+            j, same = _choose(state, rule, rows, i, square, absolute, work, margin)
             if counted and record.order > n:
                 enter(rows, i, n, table)
             total = 0.0
@@ -297,8 +341,9 @@ def cell_pass(
                         f[c] *= scale
         if projected:
             _project(state, rule, kept, new, f)
-        record.summed += record.scale
-        record.averaged += 1
+        if rule.lagging == 0:
+            record.summed += record.scale
+            record.averaged += 1
         record.steps += 1
         record.seen += 1
         if record.scale < SMALLEST_SCALE:

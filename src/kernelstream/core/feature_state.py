@@ -183,7 +183,7 @@ FEATURE_SETTINGS = np.dtype(
             ("solver", "i8"),
             ("step", "i8"),
             ("pace", "f8"),  # the constant of the steps
-            ("bounded", "i8"),  # whether steps are kept from overshooting, or as printed
+            ("bounded", "i8"),  # steps as printed, or how they are kept from overshooting
             ("removal", "i8"),
             ("forgetting", "f8"),  # beta
             ("censoring", "i8"),

@@ -35,6 +35,13 @@ from kernelstream.core.feature_budget import (
     store,
 )
 from kernelstream.core.feature_state import HISTORY, FeatureState
+from kernelstream.core.feature_steps import (
+    NONPARAMETRIC,
+    PARAMETRIC,
+    TRACKING,
+    explodes,
+    feature_step,
+)
 from kernelstream.core.jit import allocating, compiled, inner
 from kernelstream.core.kernel import STACK, Program, Rows, kernel_row, self_value
 from kernelstream.core.lanes import dot, fma
@@ -49,16 +56,12 @@ from kernelstream.core.passes import (
 )
 from kernelstream.core.schedule import step_size
 
-PARAMETRIC, NONPARAMETRIC = range(2)
-INVERSE, INVERSE_SQUARE, TRACKING, TRACKING_SQUARE = range(4)
-
 #: A sample closer to the span than this part of k(x, x) opens no new direction.
 NOVELTY = 1e-8
 #: Changes of A between two computations of M from scratch.
 REFRESH_EVERY = 16
 #: A sample with a smaller k(x, x) is no direction: steps divide by it, squared.
 SMALLEST_SELF_KERNEL = 1e-100
-LARGEST_GROWTH = 1e30  # no step lengthens A by more
 #: The budget of those who have none.
 UNLIMITED = np.iinfo(np.int64).max
 #: Squared coefficients times the trace of M below this part of k(x, x): the subspace knows nothing
@@ -86,42 +89,6 @@ def _project(state, settings, values, k_xx, c, y, q):
     square = dot(q, 0, q, 0, 0, rank)
     # M q = c - ridge q turns l = k(x, x) - 2 k'A q + q'M q into the following.
     return max(k_xx - captured - status.ridge * square, 0.0), square
-
-
-@inner
-def _step(state, settings, square, norm, n):
-    """mu / s^2, and mu lambda / n.
-
-    As printed, or bounded: the steps of (19), except c / n^2, are then divided by ``norm``, that of
-    the matrix step size D_n of (20), and none is longer than 1 / (norm (|q|^2 + lambda / n)), the
-    steps of Propositions 2 and 3, beyond which an update overshoots its sample.
-    """
-    exponent = state.status[0].exponent
-    fade = settings.regularisation / n * power_of_two(2 * exponent)
-    if settings.step == TRACKING:
-        mu = settings.pace * power_of_two(-exponent) / math.sqrt(square)
-    elif settings.step == TRACKING_SQUARE:
-        mu = settings.pace / square
-    else:
-        mu = settings.pace / n * power_of_two(-2 * exponent)
-        if settings.step == INVERSE_SQUARE:
-            mu /= n
-    if settings.bounded:
-        if settings.solver == NONPARAMETRIC and settings.step != INVERSE_SQUARE:
-            mu /= norm
-        mu = min(mu, 1.0 / (norm * (square + fade)))
-    return mu, mu * fade
-
-
-@inner
-def _explodes(state, settings, values, k_xx, square):
-    """Whether a step as printed would make A longer by a factor that no number can carry on."""
-    status, norm = state.status[0], 1.0
-    if settings.solver == NONPARAMETRIC:
-        own = 2.0 * dot(values, 0, values, 0, 0, status.order)
-        norm = math.sqrt(status.gram_square + own + k_xx * k_xx)
-    mu, fade = _step(state, settings, square, norm, status.seen + 1)
-    return not norm * (mu * square + fade) <= LARGEST_GROWTH
 
 
 @inner
@@ -167,7 +134,7 @@ def _move(state, settings, values, k_xx, c, q, d, square, product, cross):
     status = state.status[0]
     n, rank = status.order, status.rank
     if settings.solver == PARAMETRIC:
-        mu, fade = _step(state, settings, square, 1.0, status.seen + 1)
+        mu, fade = feature_step(state, settings, square, 1.0, status.seen + 1)
         kept = 1.0 - fade
         for i in range(n - 1):  # (16)
             along = -mu * dot(state.factor, i, q, 0, 0, rank)
@@ -188,7 +155,7 @@ def _move(state, settings, values, k_xx, c, q, d, square, product, cross):
         return
     # The Frobenius norm of K is at least its spectral norm and at most the paper's trace.
     norm = max(math.sqrt(status.gram_square), k_xx, SMALLEST_SELF_KERNEL)
-    mu, fade = _step(state, settings, square, norm, status.seen + 1)
+    mu, fade = feature_step(state, settings, square, norm, status.seen + 1)
     multiply(state.gram, False, state.factor, False, product, n, rank, n - 1, 1.0, 0.0)
     for i in range(n):  # (19)
         along = (k_xx if i == n - 1 else values[0, i]) - dot(product, i, q, 0, 0, rank)
@@ -353,7 +320,7 @@ def feature_pass(
         error, square = _project(state, settings, values, k_xx, c, y, q)
         rank = record.rank
         known = rank == r and square * trace_of(state) >= NOTHING * k_xx > 0.0
-        if known and not settings.bounded and _explodes(state, settings, values, k_xx, square):
+        if known and explodes(state, settings, values, k_xx, square):
             return DIVERGED, i
 
         if outputs > 0:  # Section VI: predict, then one step of Pegasos or LMS

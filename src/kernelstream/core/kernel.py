@@ -17,7 +17,8 @@ from kernelstream.core.jit import compiled, inline, inner, lean
 from kernelstream.core.lanes import fma, lengths
 from kernelstream.core.tiles import products
 
-GAUSSIAN, LAPLACIAN, MATERN32, MATERN52, POLYNOMIAL, LINEAR, ADD, MULTIPLY, SCALE = range(9)
+GAUSSIAN, LAPLACIAN, MATERN12, MATERN32, MATERN52, POLYNOMIAL, LINEAR = range(7)
+ADD, MULTIPLY, SCALE = range(7, 10)
 
 
 class Program(NamedTuple):
@@ -103,12 +104,13 @@ def evaluate(program, work, n, stack, first):
                 exponentials(work, L1, number, n, stack, top)
             else:
                 # Matern with length scale 1 / sqrt(2 gamma), the Gaussian's with this gamma.
-                factor = math.sqrt(6.0 if code == MATERN32 else 10.0) * math.sqrt(number)
+                twice = 2.0 if code == MATERN12 else 6.0 if code == MATERN32 else 10.0
+                factor = math.sqrt(twice) * math.sqrt(number)
                 third = 0.0 if code == MATERN32 else 1.0 / 3.0
                 for j in range(n):
                     stack[top, j] = math.sqrt(work[SQUARES, j])
                 exponentials(stack, top, factor, n, stack, top)
-                for j in range(n):
+                for j in range(0 if code == MATERN12 else n):
                     s = factor * math.sqrt(work[SQUARES, j])
                     # Not 0 * infinity at an astronomical distance.
                     stack[top, j] *= 1.0 + s + s * s * third if stack[top, j] > 0.0 else 0.0

@@ -21,7 +21,7 @@ from kernelstream.core.direct import (
     TRANSITION,
 )
 from kernelstream.core.direct.adaptive_margin import adapt_width, width_of
-from kernelstream.core.direct.gradient import gradient_step, gradients
+from kernelstream.core.direct.gradient import gradient_step, gradients, vector_step
 from kernelstream.core.direct.passive_aggressive import passive_aggressive_step
 from kernelstream.core.direct.pull import pulled
 from kernelstream.core.direct.quasi_gradient import quasi_gradients
@@ -35,7 +35,7 @@ from kernelstream.core.grow.span import take_in
 from kernelstream.core.jit import compiled, inner, merged
 from kernelstream.core.kernel import STACK, Program, Rows, kernel_row, kernel_rows, self_value
 from kernelstream.core.lanes import dot
-from kernelstream.core.loss import HINGE, loss_value, target_of
+from kernelstream.core.loss import FIRST_REGRESSION_LOSS, HINGE, loss_value, target_of
 from kernelstream.core.passes import (
     DIVERGED,
     FULL,
@@ -56,7 +56,7 @@ from kernelstream.core.reduce.komp import GREEDY, prune, prune_block
 from kernelstream.core.reduce.projection import make_room
 from kernelstream.core.reduce.replacement import UNKNOWN
 from kernelstream.core.reduce.smallest import keep_or_grow
-from kernelstream.core.schedule import error_budget, step_size
+from kernelstream.core.schedule import GIVEN, error_budget, step_size
 from kernelstream.core.state import State
 
 
@@ -77,7 +77,9 @@ def sample_pass(
     """Learn from the samples ``first`` onwards, one at a time.
 
     ``predictions``, (n, outputs) or with no rows, receives the prediction for each sample
-    before it is learned from. ``extra`` is a table of the rule that makes room, if any.
+    before it is learned from. ``extra`` is a table of the rule that makes room, or has the targets
+    of each sample, where they are several numbers, and in its last column step sizes that are
+    given.
 
     Returns
     -------
@@ -96,6 +98,7 @@ def sample_pass(
     direct, grow, reduce, outputs = rule.direct, rule.grow, rule.reduce, rule.outputs
     loss, loss_number, regularisation = rule.loss, rule.loss_number, rule.regularisation
     schedule, initial_step, decay = rule.schedule, rule.initial_step, rule.decay
+    vector = outputs > 1 and loss >= FIRST_REGRESSION_LOSS
     budget, budget_number, projection = rule.budget, rule.budget_number, rule.projection
     most, slack, averaged, columns = rule.most, rule.slack, rule.averaging > 0.0, weights.shape[0]
     rest = 2 if reduce == TO_NEIGHBOURS else 0
@@ -136,13 +139,19 @@ def sample_pass(
 
         # direct
         target = target_of(loss, outputs, targets[i])
+        if schedule == GIVEN:
+            initial_step = extra[i, extra.shape[1] - 1]
         eta = step_size(schedule, initial_step, decay, record.steps)
         kept, k_xx = 1.0 - eta * regularisation, 0.0
         if n == 0 and kept < SMALLEST_SCALE:  # steps 1 / (lambda t) begin: nothing to shrink yet
             kept = 1.0
         if direct == ADAPTIVE_MARGIN:
             loss_number = width_of(record, loss)
-        if direct == GRADIENT or direct == ADAPTIVE_MARGIN:
+        if vector:
+            active = vector_step(
+                loss, loss_number, outputs, f, extra, i, eta, sample_weights[i], slope, new
+            )
+        elif direct == GRADIENT or direct == ADAPTIVE_MARGIN:
             active = gradient_step(
                 loss, loss_number, outputs, f, target, eta, sample_weights[i], slope, new
             )
@@ -343,8 +352,8 @@ def block_pass(
 ):  # fmt: skip
     """The same as :func:`sample_pass` in steps of ``batch`` samples; the last may be smaller.
 
-    ``extra``, (n, numbers), is what some rules know of each sample beside its target. A transition
-    has two rows: its states.
+    ``extra``, (n, numbers), is what some rules know of each sample beside its target; step sizes
+    that are given are its last column. A transition has two rows: its states.
     """
     rule = settings[0]
     program = Program(codes, numbers, needs_dots, needs_squares, needs_l1, depth)
@@ -365,6 +374,8 @@ def block_pass(
             return FULL, i
         if record.changes >= PROBE_EVERY:
             return PROBE, i
+        if rule.schedule == GIVEN:
+            rule.initial_step = extra[i, extra.shape[1] - 1]
         start = i * width
         values, norms, f, earlier = evaluate_block(state, past, rule, program, rows, start, count)
         if predictions.shape[0] > 0:
@@ -381,13 +392,13 @@ def block_pass(
             )
         elif rule.direct == TRANSITION:
             tracker = temporal_difference(
-                rule, record, f, self_value(program, norms[0, 0]), targets[i], extra[i, 0],
-                direction, tracked,
+                rule, record, f, earlier, self_value(program, norms[0, 0]), targets[i],
+                extra[i, 0], direction, tracked,
             )  # fmt: skip
         elif rule.direct == PULL:
             divisor = pulled(rule, f, targets, extra, i, direction)
         else:
-            gradients(rule, f, targets, sample_weights, i, direction)
+            gradients(rule, f, targets, extra, sample_weights, i, direction)
         if not np.isfinite(tracker) or not advance(
             state, past, rule, program, rows, start, values, norms, direction, tracked, divisor,
             steps if rule.direct != PULL else divisor,

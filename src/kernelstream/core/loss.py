@@ -8,6 +8,8 @@ is Crammer and Singer's loss, POLK (33). ``log_loss`` becomes the multinomial on
 
 import math
 
+import numpy as np
+
 from kernelstream.core.exponential import LOG2_E, UNDERFLOW, decay
 from kernelstream.core.jit import inner, lean
 
@@ -133,7 +135,11 @@ def loss_value(code, number, f, outputs, target):
 
 @lean
 def loss_derivative(code, number, f, outputs, target, out):
-    """Set ``out[:outputs]`` to the derivative in f; return whether any of it is not zero."""
+    """Set ``out[:outputs]`` to the derivative in f; return whether any of it is not zero.
+
+    That of the softmax counts as zero where the probability of the right class rounds to 1, though
+    the others keep what is left: no sample becomes a point for a weight below 1e-16.
+    """
     if code >= FIRST_REGRESSION_LOSS:
         out[0] = _regression_slope(code, number, f[0] - target)
         return out[0] != 0.0
@@ -161,6 +167,27 @@ def loss_derivative(code, number, f, outputs, target, out):
     out[label] = slope
     out[rival] = -slope
     return slope != 0.0
+
+
+@inner
+def vector_derivative(code, number, f, outputs, targets, i, out):
+    """:func:`loss_derivative` of the sum of the losses of several numbers, row ``i`` of targets."""
+    some = False
+    for c in range(outputs):
+        out[c] = _regression_slope(code, number, f[c] - targets[i, c])
+        some |= out[c] != 0.0
+    return some
+
+
+@inner
+def margin_of(code, f, outputs, target):
+    """By how much the right class is ahead of the others; of numbers infinite."""
+    if code >= FIRST_REGRESSION_LOSS:
+        return np.inf
+    if outputs == 1:
+        return target * f[0]
+    label = int(target)
+    return f[label] - f[_runner_up(f, outputs, label)]
 
 
 @inner

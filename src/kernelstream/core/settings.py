@@ -56,7 +56,11 @@ SETTINGS = np.dtype(
             ("delta", "f8"),  # their diameter
             ("exact", "f8"),  # P(Z_t = 1) = max(0, 1 - exact / t^exact_decay): beta and rho
             ("exact_decay", "f8"),
+            ("by_margin", "i8"),  # whether Z_t is 0 for samples with ...
+            ("exact_margin", "f8"),  # ... a smaller margin than this
             ("suffix", "f8"),  # 0: no average; 1: of all iterates; between: of the last such part
+            ("lagging", "i8"),  # whether the iterates averaged are those before each step
+            ("average_from", "i8"),  # the average begins again after so many steps, or 0
             ("memory", "f8"),  # 0: predict with the average; else with that or the last iterate,
             # whichever made fewer mistakes on about so many of the samples compared
             ("ball", "i8"),  # 1: project onto the ball of radius sqrt(2 l(0) / lambda)

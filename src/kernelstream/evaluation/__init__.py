@@ -1,5 +1,6 @@
 """How well a model does on a stream, and what it has learned."""
 
+from kernelstream.evaluation.comparison import Comparison, Contestant
 from kernelstream.evaluation.coverage_studies import (
     DiameterCurve,
     SamplingSurface,
@@ -23,6 +24,8 @@ __all__ = [
     "METRICS",
     "Change",
     "ClassMetrics",
+    "Comparison",
+    "Contestant",
     "DiameterCurve",
     "FitTrace",
     "LossDistribution",

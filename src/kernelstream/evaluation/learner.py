@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.base import is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from kernelstream.evaluation.metrics import METRICS
+from kernelstream.evaluation.labels import Labels
+from kernelstream.evaluation.metrics import DEFAULT_METRICS, METRICS, check_names
 from kernelstream.evaluation.risk import sample_losses
 from kernelstream.models import _validation as check
 
@@ -36,31 +38,60 @@ class Learner:
     """
 
     def __init__(
-        self, model: Any, metrics: Sequence[str], classes: ArrayLike | None, losses: bool
+        self,
+        model: Any,
+        metrics: Sequence[str] | None = None,
+        classes: ArrayLike | None = None,
+        losses: bool = False,
     ) -> None:
         self.model = model
-        self.classification = is_classification(model)  # says labels
+        self.classification = self._is_classification()  # says labels
+        self.metrics = check_names(
+            DEFAULT_METRICS[self.classification] if metrics is None else metrics,
+            self.classification,
+        )
         self.classes = None  # all there will be, sorted, where that is known
         if classes is not None:
             given = np.asarray(classes)
             self.classes = np.unique(check.check_labels(given, len(given), "classes"))
+        #: Labels as numbers, those that are known beforehand first; None: targets are numbers.
+        self.labels = Labels() if self.classification else None
+        if self.labels is not None:
+            for known in (self.classes, getattr(model, "classes_", None)):
+                if known is not None:
+                    self.labels.encode(np.asarray(known))
         self.compiled = hasattr(model, "predict_then_learn")  # of this package
-        self.fresh = not _is_fitted(model)  # has learned nothing yet
-        #: What the metrics need beside predictions: "chance", "decision".
-        self.needs = {METRICS[metric].needs for metric in metrics} - {""}
+        self.fresh = not self._has_learned()  # has learned nothing yet
+        #: What the metrics need beside predictions: "probability", "decision".
+        self.needs = {METRICS[metric].needs for metric in self.metrics} - {""}
         self._losses = losses
-        self._check(metrics)
+        self._check_metrics()
+        self._check_model()
 
-    def _check(self, metrics: Sequence[str]) -> None:
-        model, name = self.model, type(self.model).__name__
-        wanted_by = {METRICS[metric].needs: metric for metric in metrics}
-        if "probability" in wanted_by and not hasattr(model, "predict_proba"):
+    def _is_classification(self) -> bool:
+        return is_classification(self.model)
+
+    def _has_learned(self) -> bool:
+        return _is_fitted(self.model)
+
+    def _has_probabilities(self) -> bool:
+        return hasattr(self.model, "predict_proba")
+
+    def _has_decisions(self) -> bool:
+        return hasattr(self.model, "decision_function") or hasattr(self.model, "predict_proba")
+
+    def _check_metrics(self) -> None:
+        name = type(self.model).__name__
+        wanted_by = {METRICS[metric].needs: metric for metric in self.metrics}
+        if "probability" in wanted_by and not self._has_probabilities():
             raise ValueError(
                 f"{wanted_by['probability']} needs probabilities, which this {name} does not give"
             )
-        scores = hasattr(model, "decision_function") or hasattr(model, "predict_proba")
-        if "decision" in wanted_by and not scores:
+        if "decision" in wanted_by and not self._has_decisions():
             raise ValueError(f"{wanted_by['decision']} needs decision values, which {name} lacks")
+
+    def _check_model(self) -> None:
+        model, name = self.model, type(self.model).__name__
         if self.fresh and self.compiled and getattr(model, "gamma", None) == "scale":
             raise ValueError(
                 "gamma='scale' looks at the samples of the first call, which is a single one "
@@ -104,6 +135,10 @@ class Learner:
         if len(unknown):
             raise ValueError(f"y contains the label {unknown[0]!r}, not in classes")
         return labels
+
+    def converted(self, X: Any, y: NDArray[Any]) -> Any:
+        """Rows as :meth:`learn` and :meth:`predict_then_learn` take them, in no measured time."""
+        return X
 
     # ---- asking and teaching --------------------------------------------------------------
 
@@ -168,6 +203,11 @@ class Learner:
             self._losses_of(values, y, unmeasured),
         )
 
+    def nbytes(self) -> float:
+        """Memory that the model says it holds; NaN where it says nothing."""
+        held = None if self.fresh else getattr(self.model, "nbytes_", None)
+        return np.nan if held is None else float(held)
+
     def _losses_of(
         self, predicted: NDArray[np.float64], y: NDArray[Any], unmeasured: int
     ) -> NDArray[np.float64] | None:
@@ -221,3 +261,17 @@ def _second_class(values: NDArray[np.float64], classes: NDArray[Any]) -> NDArray
     if values.ndim > 1 or len(classes) != 2:
         return np.full(len(values), np.nan)
     return np.where(np.isfinite(values), values, np.nan)
+
+
+def rows_between(X: Any, first: int, end: int) -> Any:
+    """Some rows of a matrix or a data frame."""
+    if isinstance(X, np.ndarray) or issparse(X):
+        return X[first:end]
+    return X.iloc[first:end] if hasattr(X, "iloc") else X[first:end]
+
+
+def check_whole(name: str, value: Any, least: int) -> None:
+    """Refuse what is not a whole number, or too small."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or not least <= value < 2**62:
+        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")

@@ -18,6 +18,9 @@ from scipy.stats import rankdata
 from kernelstream.evaluation.labels import Codes, Labels
 from kernelstream.evaluation.sums import Counts, Floats, Recent, Sums, all_codes, copied, enlarged
 
+#: Of classes, and of numbers.
+DEFAULT_METRICS = {True: ("accuracy", "kappa"), False: ("mae", "rmse")}
+
 #: Probabilities below this count as this, as in scikit-learn.
 SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)
 
@@ -32,6 +35,7 @@ class ClassSummary:
     confusion: Floats  # (C, C): how often row was the truth and column was predicted; labels sorted
     loss: float  # mean of -log(probability of the true class)
     decisions: tuple[NDArray[np.bool_], Floats] | None  # is it the second class? and f(x)
+    repeated: float = np.nan  # part of the samples that have the label of the one before
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,11 @@ def _kappa(s: ClassSummary) -> float:
     return _ratio(agreed - by_chance, 1.0 - by_chance)
 
 
+def _kappa_temporal(s: ClassSummary) -> float:
+    """Better than the label before? 0: no better; 1: never wrong."""
+    return _ratio(_accuracy(s) - s.repeated, 1.0 - s.repeated)
+
+
 def _f1(s: ClassSummary) -> float:
     hits = 2.0 * np.diag(s.confusion)
     calls = s.confusion.sum(axis=0) + s.confusion.sum(axis=1)
@@ -105,6 +114,7 @@ METRICS: dict[str, Metric] = {
     "error": Metric(lambda s: 1.0 - _accuracy(s), True, True),
     "balanced_accuracy": Metric(_balanced_accuracy, True),
     "kappa": Metric(_kappa, True),
+    "kappa_temporal": Metric(_kappa_temporal, True),
     "f1": Metric(_f1, True),
     "log_loss": Metric(lambda s: s.loss, True, True, "probability"),
     "auc": Metric(_auc, True, False, "decision"),
@@ -182,9 +192,10 @@ class ClassMetrics(_StreamMetrics[ClassSummary]):
     Parameters
     ----------
     metrics : sequence of str
-        ``accuracy``, ``error``, ``balanced_accuracy``, ``kappa`` (Cohen's), ``f1`` (of the second
-        class; the mean over the classes that occur when more than two are known), ``log_loss``
-        or ``auc`` (two classes; over the window only).
+        ``accuracy``, ``error``, ``balanced_accuracy``, ``kappa`` (Cohen's: 0 is chance),
+        ``kappa_temporal`` (0 is the label before, again), ``f1`` (of the second class; the mean
+        over the classes that occur when more than two are known), ``log_loss`` or ``auc`` (two
+        classes; over the window only).
     window : int, default=1000
         Samples in the window.
     fading : float or None, default=0.999
@@ -194,7 +205,8 @@ class ClassMetrics(_StreamMetrics[ClassSummary]):
 
     Notes
     -----
-    What is not defined is NaN: ``kappa`` and ``auc`` with a single class, ``f1`` when the second
+    What is not defined is NaN: ``kappa`` and ``auc`` with a single class, ``kappa_temporal`` while
+    the label never changes, ``f1`` when the second
     class neither occurs nor is predicted, ``auc`` over all samples or with a third class known.
     Like scikit-learn's, ``balanced_accuracy`` is over the classes that occur.
 
@@ -224,6 +236,10 @@ class ClassMetrics(_StreamMetrics[ClassSummary]):
         self._recent = Recent(window, 2 + len(self._extras))
         self._counts = {suffix: Counts(factor) for suffix, factor in self._factors.items()}
         self._add_sums("losses", 2)
+        self._follows = "kappa_temporal" in self.names
+        self._before = -1  # the label before the first sample, where that is known
+        if self._follows:  # samples with one before, and how many have its label
+            self._add_sums("repeated", 2)
 
     def update(
         self,
@@ -254,6 +270,8 @@ class ClassMetrics(_StreamMetrics[ClassSummary]):
             return
         for counts in self._counts.values():
             counts.add(truth, predicted, len(self.labels))
+        if self._follows:
+            self._count_repeated(truth)
         columns: list[NDArray[Any]] = [truth, predicted]
         for name in self._extras:
             if extras.get(name) is None:
@@ -261,14 +279,34 @@ class ClassMetrics(_StreamMetrics[ClassSummary]):
             extra = np.asarray(extras[name], dtype=np.float64)
             if name == "probability":
                 extra = -np.log(np.clip(extra, SMALLEST_PROBABILITY, 1.0))
-                for sums in self._sums.values():
+                for suffix in self._factors:
+                    sums = self._sums[f"losses{suffix}"]
                     sums.run(np.stack([np.ones(len(extra)), extra], axis=1))
             columns.append(extra)
         self._recent.extend(np.stack(columns, axis=1, dtype=np.float64))
 
+    def skip_codes(self, truth: Codes) -> None:
+        """The next samples were not predicted; they only come before others."""
+        if self._follows and len(truth) and not self._recent.count:
+            self._before = int(truth[-1])
+
+    def _count_repeated(self, truth: Codes) -> None:
+        last = self._recent.samples()[-1:, 0].astype(np.int64)
+        if not len(last) and self._before >= 0:
+            last = np.array([self._before])
+        whole = np.concatenate([last, truth])
+        same = whole[1:] == whole[:-1]
+        if len(same):
+            for suffix in self._factors:
+                self._sums[f"repeated{suffix}"].run(np.stack([np.ones(len(same)), same], axis=1))
+
     def _summary(self, suffix: str) -> ClassSummary:
         weight, loss = self._sums[f"losses{suffix}"].last
-        return ClassSummary(self._ordered(self._counts[suffix].matrix), _ratio(loss, weight), None)
+        matrix, repeated = self._ordered(self._counts[suffix].matrix), np.nan
+        if self._follows:
+            pairs, same = self._sums[f"repeated{suffix}"].last
+            repeated = _ratio(same, pairs)
+        return ClassSummary(matrix, _ratio(loss, weight), None, repeated)
 
     def _window_summary(self) -> ClassSummary:
         samples = self._recent.samples()
@@ -282,9 +320,9 @@ class ClassMetrics(_StreamMetrics[ClassSummary]):
             usable = ~np.isnan(decision)
             second = self.labels.sorted_codes()[1]
             decisions = truth[usable] == second, decision[usable]
-        return ClassSummary(
-            self._ordered(matrix.astype(np.float64)), _ratio(losses.sum(), len(losses)), decisions
-        )
+        repeated = _ratio((truth[1:] == truth[:-1]).sum(), len(truth) - 1)
+        confusion = self._ordered(matrix.astype(np.float64))
+        return ClassSummary(confusion, _ratio(losses.sum(), len(losses)), decisions, repeated)
 
     def _ordered(self, matrix: Floats) -> Floats:
         """Sorted by label: sums over classes do not depend on who came first."""
@@ -296,11 +334,14 @@ class ClassMetrics(_StreamMetrics[ClassSummary]):
         return super().arrays() | counts
 
     def _places(self) -> list[int]:
-        return [counts.place for counts in self._counts.values()]
+        places = [counts.place for counts in self._counts.values()]
+        return [*places, self._before] if self._follows else places
 
     def set_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
         super().set_arrays(arrays)
         classes, places = len(self.labels), arrays["places"][1:].tolist()
+        if self._follows:
+            self._before = min(places.pop(), classes - 1)
         for (suffix, counts), place in zip(self._counts.items(), places, strict=True):
             matrix = arrays[f"counts{suffix}"]
             counts.matrix, counts.place = copied(matrix, np.zeros((len(matrix),) * 2)), place

@@ -13,16 +13,17 @@ from sklearn.utils import check_array
 
 from kernelstream.buffer import Buffer
 from kernelstream.evaluation.baselines import Baselines
-from kernelstream.evaluation.labels import Labels, buffer_from_state, buffer_state
-from kernelstream.evaluation.learner import Learner, Predictions, is_classification
-from kernelstream.evaluation.metrics import check_names, make_metrics
+from kernelstream.evaluation.held_out import HeldOut
+from kernelstream.evaluation.labels import buffer_from_state, buffer_state
+from kernelstream.evaluation.learner import Predictions, check_whole, rows_between
+from kernelstream.evaluation.metrics import make_metrics
+from kernelstream.evaluation.programs import learner_for
 from kernelstream.evaluation.risk import LossDistribution
-from kernelstream.evaluation.trace import Trace
+from kernelstream.evaluation.trace import BESIDE_THE_STREAM, Trace
+from kernelstream.models._base import KernelEstimator
 from kernelstream.models.in_units import InUnits
 from kernelstream.parts import part_of, prefixed
 from kernelstream.rows import as_rows, check_columns
-
-DEFAULT_METRICS = {True: ("accuracy", "kappa"), False: ("mae", "rmse")}
 
 #: Samples after which the metrics are updated at the latest.
 MOST_UNCOUNTED = 4096
@@ -43,13 +44,14 @@ def prequential(
     fading: float = 0.999,
     lag: int = 0,
     classes: ArrayLike | None = None,
+    held_out: tuple[Any, Any] | None = None,
     on_record: OnRecord | None = None,
 ) -> Trace:
     """Run a model over a stream, testing it on each sample before it learns from it.
 
     Parameters
     ----------
-    model, metrics, every, window, fading, lag, classes, on_record
+    model, metrics, every, window, fading, lag, classes, held_out, on_record
         As for :class:`Prequential`. The model is changed in place.
     stream : (X, y), or an iterable of such pairs
         How the samples are cut into pairs makes no difference.
@@ -73,7 +75,8 @@ def prequential(
     """
     run = Prequential(
         model, metrics, every=every, window=window, fading=fading, lag=lag, classes=classes,
-        on_record=on_record,
+        held_out=held_out, on_record=on_record,
+        losses=held_out is not None and isinstance(model, KernelEstimator),
     )  # fmt: skip
     pair_like = isinstance(stream, tuple) and len(stream) == 2
     of_pairs = pair_like and isinstance(stream[0], tuple) and len(stream[0]) == 2
@@ -101,10 +104,11 @@ class Prequential:
     Parameters
     ----------
     model : estimator
-        A model of this package goes through its compiled ``predict_then_learn``. Any other with
-        ``partial_fit`` and ``predict`` is tested, then trained, on blocks of up to ``every``
-        samples: within a block it does not learn. Such a block, and with ``batch_size`` > 1 an
-        unfinished batch, is held back until it is complete or the run is finished.
+        A model of this package goes through its compiled ``predict_then_learn``, one of River or
+        CapyMOA row by row. Any other with ``partial_fit`` and ``predict`` is tested, then trained,
+        on blocks of up to ``every`` samples: within a block it does not learn. Such a block, and
+        with ``batch_size`` > 1 an unfinished batch, is held back until it is complete or the run
+        is finished.
     metrics : sequence of str, optional
         See :class:`ClassMetrics` and :class:`NumberMetrics`; the first one is also measured for
         the baselines. By default ``accuracy, kappa`` or ``mae, rmse``.
@@ -117,6 +121,9 @@ class Prequential:
         model then goes one sample at a time through Python, which is slower.
     classes : array, optional
         All classes there will be. scikit-learn's classifiers need it.
+    held_out : (X, y), optional
+        Samples that are not learned: at each record the first metric and the regularised risk are
+        measured on them, see :class:`Trace`. They are no part of :meth:`state`.
     on_record : callable, optional
         Called with each record, a dict.
     losses : bool, default=False
@@ -160,21 +167,19 @@ class Prequential:
         fading: float = 0.999,
         lag: int = 0,
         classes: ArrayLike | None = None,
+        held_out: tuple[Any, Any] | None = None,
         on_record: OnRecord | None = None,
         losses: bool = False,
     ) -> None:
         for name, value, least in (("every", every, 1), ("window", window, 1), ("lag", lag, 0)):
-            _check_whole(name, value, least)
+            check_whole(name, value, least)
         self.samples = 0
         self.seconds = 0.0
         self.on_record = on_record
-        classification = is_classification(model)
-        self._names = check_names(
-            DEFAULT_METRICS[classification] if metrics is None else metrics, classification
-        )
         self._every, self._window, self._lag = int(every), int(window), int(lag)
         self._fading = float(fading)
-        self._learner = Learner(model, self._names, classes, losses)
+        self._learner = learner_for(model, metrics, classes, losses)
+        self._names = self._learner.metrics
         self.losses = LossDistribution() if losses else None
         #: Samples whose losses are not measured: the target's units are not known yet.
         unknown = isinstance(model, InUnits) and not model._settled
@@ -183,18 +188,16 @@ class Prequential:
         #: Samples are handed to the model up to multiples of this only, see _ready.
         self._step, self._offset = (1, 0) if lag else self._learner.steps(self._every)
         #: Labels as numbers; targets of a regressor stay as they are.
-        self._labels = Labels() if classification else None
-        if self._labels is not None:
-            for known in (self._learner.classes, getattr(model, "classes_", None)):
-                if known is not None:
-                    self._labels.encode(np.asarray(known))
+        self._labels = self._learner.labels
         self._metrics = make_metrics(self._names, self._labels, window=window, fading=fading)
         self._baselines = Baselines(self._names[0], self._labels, window=window, lag=lag)
         #: Samples held back: not predicted yet, or with a lag predicted but not learned.
         self._waiting: Buffer | None = None
         self._counted = 0  # samples in the metrics; then targets and predictions that are not yet
         self._uncounted: list[tuple[NDArray[Any], list[Predictions]]] = []
-        self.trace = Trace(self._names, self._every)
+        self._held_out = None if held_out is None else HeldOut(held_out, self._names[0])
+        extra = () if held_out is None else BESIDE_THE_STREAM
+        self.trace = Trace(self._names, self._every, extra)
 
     @property
     def taken(self) -> int:
@@ -206,6 +209,11 @@ class Prequential:
     def model(self) -> Any:
         """The model, as it is now."""
         return self._learner.model
+
+    def values(self) -> dict[str, float]:
+        """The metrics now: over all samples, over the window, and fading."""
+        self._count()
+        return self._metrics.values()  # type: ignore[no-any-return]
 
     # ---- the run --------------------------------------------------------------------------
 
@@ -227,7 +235,7 @@ class Prequential:
         They were looked at on the way; what is left is how the model's kernel takes them.
         """
         kernel = getattr(self.model, "kernel_", None)
-        if kernel is not None and not kernel.isotropic:
+        if kernel is not None and not kernel.unit:
             self._learner.check_rows(X)
         self._take(X, y)
 
@@ -241,7 +249,7 @@ class Prequential:
             if end == done:
                 self._wait(X, y, done)
                 break
-            self._advance(_rows(X, done, end), y[done:end])
+            self._advance(rows_between(X, done, end), y[done:end])
             done = end
 
     def finish(self) -> Trace:
@@ -281,6 +289,8 @@ class Prequential:
 
     def _advance(self, X: Any, y: NDArray[Any]) -> None:
         """Use these samples, which end where a record is due at the latest."""
+        if not self._lag:
+            X = self._learner.converted(X, y)
         start = perf_counter()
         parts: list[Predictions] = []
         if self._lag:
@@ -321,6 +331,9 @@ class Prequential:
         targets = y if self._labels is None else self._labels.encode(y)
         self._baselines.update(targets)
         parts = [part for _, parts in uncounted for part in parts]
+        scored = sum(len(part.predicted) for part in parts)  # the first may not have been
+        if self._labels is not None:
+            self._metrics.skip_codes(targets[: len(targets) - scored])
         if not parts:
             return
         if self.losses is not None:
@@ -328,7 +341,7 @@ class Prequential:
                 if part.losses is not None:
                     self.losses.update(part.losses)
         predicted = np.concatenate([part.predicted for part in parts])
-        targets = targets[len(targets) - len(predicted) :]  # the first may not have been predicted
+        targets = targets[len(targets) - scored :]
         if self._labels is None:
             self._metrics.update(targets, predicted)
             return
@@ -345,6 +358,9 @@ class Prequential:
             fitted = None if self._learner.fresh else getattr(self.model, f"{column}_", None)
             record["bytes" if column == "nbytes" else column] = np.nan if fitted is None else fitted
         record |= self._metrics.values() | self._baselines.values()
+        if self._held_out is not None and not self._learner.fresh:
+            loss = np.nan if self.losses is None else self.losses.mean
+            record |= self._held_out.values(self.model, loss)
         self.trace.append(record)
         if self.on_record is not None:
             self.on_record(record)
@@ -394,21 +410,24 @@ class Prequential:
         header: dict[str, Any],
         arrays: dict[str, NDArray[Any]],
         *,
+        held_out: tuple[Any, Any] | None = None,
         on_record: OnRecord | None = None,
     ) -> Self:
         """The run that :meth:`state` described, with the model as it was then."""
+        if (held_out is None) != ("trace/held_out" not in arrays):
+            raise ValueError("held_out must be given again where the run had it, and only there")
         if header.get("format") != FORMAT:
             raise ValueError(
                 f"this state of a run has format {header.get('format')!r}, expected {FORMAT}"
             )
         for name, least in (("samples", 0), ("offset", 0), ("record_every", 1)):
-            _check_whole(name, header[name], least)
+            check_whole(name, header[name], least)
         settings = {name: header[name] for name in ("metrics", "every", "window", "fading", "lag")}
         sides = len(arrays["metrics/recent"]), len(arrays["baselines/waiting"]) - 1
         if sides != (settings["window"], settings["lag"]):  # or much memory would be asked for
             raise ValueError("the arrays of a run contradict its settings")
         run = cls(
-            model, **settings, classes=header["classes"], on_record=on_record,
+            model, **settings, classes=header["classes"], held_out=held_out, on_record=on_record,
             losses=header.get("unmeasured") is not None,
         )  # fmt: skip
         if run.losses is not None:
@@ -426,15 +445,3 @@ class Prequential:
             run._waiting = buffer_from_state(header["waiting"], part_of("waiting/", arrays))
             run._admit(run._waiting.matrix, run._waiting.targets)
         return run
-
-
-def _check_whole(name: str, value: Any, least: int) -> None:
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or not least <= value < 2**62:
-        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
-
-
-def _rows(X: Any, first: int, end: int) -> Any:
-    if isinstance(X, np.ndarray) or issparse(X):
-        return X[first:end]
-    return X.iloc[first:end] if hasattr(X, "iloc") else X[first:end]

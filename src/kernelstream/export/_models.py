@@ -122,7 +122,7 @@ def _(estimator: ExpertEstimator, program: Program, features: Vector) -> Vector:
 def kernel_values(kernel: Kernel, x: Vector, points: Any) -> Vector:
     """k(x, d) for each stored point d; see ``core.kernel.evaluate``."""
     needs = kernel.program
-    stack: list[Any] = []
+    stack: list[Vector] = []
     dots = x.product(points.T) if needs.needs_dots else None
     squares = x.squares(points) if needs.needs_squares else None
     l1 = x.distances(points) if needs.needs_l1 else None
@@ -152,8 +152,10 @@ def kernel_values(kernel: Kernel, x: Vector, points: Any) -> Vector:
 def _of_squares(code: int, gamma: float, squares: Vector) -> Vector:
     if code == core.GAUSSIAN:
         return (squares * -gamma).exp()
-    if code not in (core.MATERN32, core.MATERN52):
+    if code not in (core.MATERN12, core.MATERN32, core.MATERN52):
         raise NotImplementedError("this kernel cannot be exported")
+    if code == core.MATERN12:
+        return (squares.sqrt() * -math.sqrt(2.0 * gamma)).exp()
     s = squares.sqrt() * math.sqrt((6.0 if code == core.MATERN32 else 10.0) * gamma)
     shape = s + 1.0
     if code == core.MATERN52:
@@ -190,12 +192,13 @@ class _Group:
         self.amplitude = float(status["amplitude"])
         self.kernel = (squares * -float(status["gamma"])).exp() * self.amplitude + 1.0
         self.state, self.n = state, n
+        self.factor = unpacked(state.inverse, n).T  # S: its product with S^T inverts the kernel's
 
     def expert(self, place: int) -> Vector:
         """Its number, or its probabilities."""
         state, n = self.state, self.n
         mine = slice(place * self.outputs, (place + 1) * self.outputs)
-        values = self.kernel.product(unpacked(state.inverse, n).T @ state.weights[mine, :n].T)
+        values = self.kernel.product(self.factor @ state.weights[mine, :n].T)
         if self.numbers:
             return values
         return (values if place else values * _shrink(self.variance())).softmax()
@@ -208,7 +211,7 @@ class _Group:
         state, n = self.state, self.n
         lower = unpacked(state.covariance, n)
         sizes, axes = eigh(np.eye(n) - lower - np.tril(lower, -1).T)
-        u = self.kernel.product(unpacked(state.inverse, n).T @ axes)
+        u = self.kernel.product(self.factor @ axes)
         return (u * u).dot(-sizes) + (self.amplitude + 1.0)
 
 

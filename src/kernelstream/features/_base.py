@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream import storage
-from kernelstream.core import feature_budget, feature_state
+from kernelstream.core import feature_budget, feature_state, feature_steps
 from kernelstream.core import features as core
 from kernelstream.core.kernel import Rows
 from kernelstream.docstrings import documented
@@ -124,7 +124,8 @@ class FeatureLearner(FeatureParameters):
         values = (
             self._orthonormal, self._early, float(self.alpha), most,
             # The codes have the names of the choices.
-            getattr(core, self._solver.upper()), getattr(core, self.step_size.upper()),
+            getattr(feature_steps, self._solver.upper()),
+            getattr(feature_steps, self.step_size.upper()),
             self._step_constant, self._bounded, getattr(feature_budget, self.removal.upper()),
             float(self.forgetting), *self._censoring(), bool(self.align), *self._learner(), outputs,
         )  # fmt: skip
@@ -318,6 +319,6 @@ class FeatureLearner(FeatureParameters):
         c = self._times(rows, np.ascontiguousarray(state.factor[: state.order, :rank]))
         q = np.linalg.solve(M + ridge * np.eye(rank), c.T).T
         k_xx = np.ones(len(c))
-        if not self.kernel_.isotropic:
+        if not self.kernel_.unit:
             k_xx = self.kernel_.diagonal(plain_matrix(rows))
         return np.maximum(k_xx - (c * q).sum(axis=1) - ridge * (q * q).sum(axis=1), 0.0)

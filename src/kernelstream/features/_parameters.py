@@ -7,6 +7,7 @@ from numbers import Real
 from typing import Annotated, Any, Literal
 
 from kernelstream.core import feature_budget
+from kernelstream.core.feature_steps import BOUNDED, LIMITED, PRINTED
 from kernelstream.models import _parameters as p
 from kernelstream.models._base import KernelEstimator
 from kernelstream.parameters import Instance, Nothing, Number, Whole
@@ -60,7 +61,8 @@ class FeatureParameters(KernelEstimator):
         """``printed``: mu as the paper has it. ``bounded``: no step is longer than the one beyond
         which an update overshoots its own sample, and those of the nonparametric solver, except c /
         n^2, are divided by the norm of the stored samples' kernel matrix. ``auto`` is ``printed``
-        for the nonparametric solver with 1 / |q| and the printed basis, else ``bounded``.""",
+        for the nonparametric solver with 1 / |q| and the printed basis (except where alpha would
+        make A grow without bound), else ``bounded``.""",
     ] = "auto"
     step_constant: Annotated[
         float | Literal["auto"],
@@ -163,17 +165,17 @@ class FeatureParameters(KernelEstimator):
         return self.step_size not in _FOLLOWING
 
     @property
-    def _bounded(self) -> bool:
+    def _bounded(self) -> int:
         if self.steps != "auto":
-            return bool(self.steps == "bounded")
+            return BOUNDED if self.steps == "bounded" else PRINTED
         literal = self._solver == "nonparametric" and self.step_size == "tracking"
-        return self._orthonormal or not literal
+        return LIMITED if literal and not self._orthonormal else BOUNDED
 
     @property
     def _step_constant(self) -> float:
         if self.step_constant != "auto":
             return float(self.step_constant)
-        if not self._bounded or self.step_size in _FOLLOWING:
+        if self._bounded == PRINTED or self.step_size in _FOLLOWING:
             return 1.0
         r = float(self.n_components)
         return r**2 / 5.0 if self._solver == "parametric" else r**3

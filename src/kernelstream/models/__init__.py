@@ -19,10 +19,17 @@ from kernelstream.models.bpa import BPANNClassifier, BPAPClassifier, BPASClassif
 from kernelstream.models.bsgd import BSGDClassifier
 from kernelstream.models.colk import COLKClassifier, COLKRegressor
 from kernelstream.models.compositional import CompositionalLearner
+from kernelstream.models.fixed_budget_krls import FixedBudgetKRLSRegressor
+from kernelstream.models.fogd import FOGDClassifier, FOGDRegressor
 from kernelstream.models.forgetron import ForgetronClassifier
+from kernelstream.models.klms import KLMSRegressor
+from kernelstream.models.knlms import KNLMSRegressor
+from kernelstream.models.krls import KRLSRegressor
 from kernelstream.models.krlst import KRLSTClassifier, KRLSTRegressor
 from kernelstream.models.merging import merge
+from kernelstream.models.nogd import NOGDClassifier, NOGDRegressor
 from kernelstream.models.norma import NORMAClassifier, NORMARegressor
+from kernelstream.models.novelty import NoveltyDetector
 from kernelstream.models.npbsgd import NPBSGDClassifier, NPBSGDRegressor
 from kernelstream.models.ogd import OGDClassifier, OGDRegressor
 from kernelstream.models.passive_aggressive import KernelPAClassifier, KernelPARegressor
@@ -31,7 +38,10 @@ from kernelstream.models.perceptron import KernelPerceptronClassifier
 from kernelstream.models.policy import KernelPolicyEvaluation
 from kernelstream.models.polk import POLKClassifier, POLKRegressor
 from kernelstream.models.projectron import ProjectronClassifier, ProjectronPlusClassifier
+from kernelstream.models.qklms import QKLMSRegressor
+from kernelstream.models.random_features import RandomFeatureClassifier, RandomFeatureRegressor
 from kernelstream.models.rbp import RBPClassifier
+from kernelstream.models.sliding_krls import SlidingKRLSRegressor
 from kernelstream.models.windowed_ogd import WindowedOGDClassifier, WindowedOGDRegressor
 
 __all__ = [
@@ -48,17 +58,26 @@ __all__ = [
     "COLKClassifier",
     "COLKRegressor",
     "CompositionalLearner",
+    "FOGDClassifier",
+    "FOGDRegressor",
+    "FixedBudgetKRLSRegressor",
     "ForgetronClassifier",
+    "KLMSRegressor",
+    "KNLMSRegressor",
+    "KRLSRegressor",
     "KRLSTClassifier",
     "KRLSTRegressor",
     "KernelPAClassifier",
     "KernelPARegressor",
     "KernelPerceptronClassifier",
     "KernelPolicyEvaluation",
+    "NOGDClassifier",
+    "NOGDRegressor",
     "NORMAClassifier",
     "NORMARegressor",
     "NPBSGDClassifier",
     "NPBSGDRegressor",
+    "NoveltyDetector",
     "OGDClassifier",
     "OGDRegressor",
     "POLKClassifier",
@@ -66,7 +85,11 @@ __all__ = [
     "PegasosClassifier",
     "ProjectronClassifier",
     "ProjectronPlusClassifier",
+    "QKLMSRegressor",
     "RBPClassifier",
+    "RandomFeatureClassifier",
+    "RandomFeatureRegressor",
+    "SlidingKRLSRegressor",
     "WindowedOGDClassifier",
     "WindowedOGDRegressor",
     "load",

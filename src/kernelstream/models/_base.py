@@ -69,7 +69,7 @@ class KernelEstimator(LearnedFunction, BoundedMemory, SavedExpansion, StreamEsti
         """The kernel, where it takes its numbers from the first samples."""
         raise NotImplementedError
 
-    def _table(self) -> NDArray[np.float64]:
+    def _table(self, samples: int) -> NDArray[np.float64]:
         """What its steps of one sample look up."""
         return _NONE
 
@@ -234,7 +234,10 @@ class KernelEstimator(LearnedFunction, BoundedMemory, SavedExpansion, StreamEsti
         if predictions is None and follows:
             predictions = np.empty((len(targets), self._outputs + self._fit_errors))
         room = _NONE if predictions is None else predictions
-        extra = self._table() if extra is None else extra
+        extra = self._table(len(targets)) if extra is None else extra
+        if targets.ndim > 1:  # several numbers: the pass finds them beside the samples
+            extra = np.hstack([targets, extra]) if len(extra) else np.ascontiguousarray(targets)
+            targets = np.zeros(len(targets))
         done = 0
         while True:
             first = done
@@ -324,17 +327,19 @@ class KernelEstimator(LearnedFunction, BoundedMemory, SavedExpansion, StreamEsti
     def _lean(self) -> bool:
         """Whether a sample that the compiled pass accepts needs no other check."""
         alone = self.batch_size == 1 and self._pending is None and not self._multiplies
-        return alone and self.kernel_.isotropic
+        return alone and self.kernel_.unit and self._numbers_each == 1
 
     def _prepare_call(self) -> None:
         """What does not change from one sample to the next."""
         self._check_parameters()
         features = self._state.points.shape[0]
-        targets, weights, row = np.empty(1), np.ones(1), np.empty((1, features))
+        each = self._numbers_each
+        targets = np.empty(1) if each == 1 else np.empty((1, each))
+        weights, row = np.ones(1), np.empty((1, features))
         made = np.empty((1, self._outputs + self._fit_errors)) if self._follows else _NONE
         settings = self._settings(self._outputs, self._most(self._capacity_limit(features)))
         rest = (
-            settings, *self.kernel_.program, *dense_rows(row), targets, weights, self._table(), 0,
+            settings, *self.kernel_.program, *dense_rows(row), targets, weights, self._table(1), 0,
             made,
         )  # fmt: skip
         self._call = self._pass() if self._lean else None, rest, (targets, weights, row, made)

@@ -323,6 +323,21 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):  # type: ignore[misc]
         self._met = {label: n for label, n in zip(self.classes_.tolist(), met, strict=True) if n}
 
 
+def with_another_output(
+    weights: NDArray[np.float64], parts: int, place: int, before: int
+) -> NDArray[np.float64]:
+    """Rows of weights, so many sets of them, for one more class; ``before`` so many were known."""
+    outputs = outputs_for(before)
+    sets = [weights[k * outputs : (k + 1) * outputs] for k in range(parts)]
+    if before == 2:  # f becomes (-f/2, f/2): the margin between the two is what it was
+        sets = [np.concatenate([-0.5 * part, 0.5 * part]) for part in sets]
+    if before >= 2:
+        sets = [np.insert(part, place, 0.0, axis=0) for part in sets]
+    elif before == 1 and place == 0:  # the class so far becomes the positive one
+        sets = [-part for part in sets]
+    return np.concatenate(sets)
+
+
 def outputs_for(classes: int) -> int:
     """One output distinguishes two classes."""
     return 1 if classes <= 2 else classes

@@ -22,7 +22,7 @@ from kernelstream.limits import LARGEST_ENTRY
 from kernelstream.losses import Loss, make_loss
 from kernelstream.parameters import parameters_of
 from kernelstream.parts import part_of, prefixed
-from kernelstream.schedules import Parsimony
+from kernelstream.schedules import Parsimony, Steps
 
 #: Points of more features are not given room before they come.
 _WIDE = 2**16
@@ -251,6 +251,8 @@ def _plain(value: Any) -> Any:
         return {"loss": [value.name, value.number]}
     if isinstance(value, Parsimony):
         return {"parsimony": [float(value.factor), float(value.power)]}
+    if isinstance(value, Steps):
+        return {"steps": value.to_config()}
     if isinstance(value, Coverage):
         return {"coverage": value.to_config()}
     if isinstance(value, dict):  # of classes, which JSON would turn into texts
@@ -270,6 +272,8 @@ def _unplain(value: Any) -> Any:
             return Coverage.from_config(value["coverage"])
         if "parsimony" in value:
             return Parsimony(*value["parsimony"])
+        if "steps" in value:
+            return Steps(value["steps"])
         if "class_weight" in value:
             return dict(value["class_weight"])
         return make_loss(Loss(*value["loss"]))
@@ -281,7 +285,9 @@ def _restore_pending(note: dict[str, Any], arrays: dict[str, Any], model: Any) -
     if not model._waits:
         raise ValueError("this kind of model has no unfinished batch")
     held, width = part_of("pending_", arrays), model.n_features_in_
-    found = Buffer.from_arrays(held, bool(note["sparse"]), width, weighted=True)
+    found = Buffer.from_arrays(
+        held, bool(note["sparse"]), width, weighted=True, each=model._numbers_each
+    )
     known = np.arange(len(getattr(model, "classes_", ())))
     if len(known) and not np.isin(found.targets, known).all():
         raise ValueError("the unfinished batch holds unknown classes")

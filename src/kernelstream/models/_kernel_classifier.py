@@ -1,9 +1,9 @@
-"""Classes as outputs of a kernel expansion, with probabilities whatever the loss."""
+"""Classes as outputs of a function, with probabilities whatever the loss."""
 
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,16 +14,17 @@ from kernelstream.core.kernel import Rows
 from kernelstream.losses import make_loss
 from kernelstream.models import _parameters as p
 from kernelstream.models._base import KernelEstimator
-from kernelstream.models._classifier import StreamClassifier, outputs_for
+from kernelstream.models._classifier import StreamClassifier, with_another_output
 
 
-class KernelClassifier(StreamClassifier, KernelEstimator):
-    """Classes as outputs of a kernel expansion."""
+class CalibratedClassifier(StreamClassifier):
+    """Classes as outputs of a function that a loss moves; a base class holds the function."""
 
     loss: p.ClassLoss = field(default="hinge", kw_only=False)
-    n_epochs: p.Epochs = 5
-    shuffle: p.Shuffle = True
 
+    if TYPE_CHECKING:
+        batch_size: Any
+    _fit_errors: ClassVar[int] = 0
     _calibration: NDArray[np.float64] | None = field(init=False, default=None)
 
     def _check_combination(self) -> None:
@@ -31,24 +32,6 @@ class KernelClassifier(StreamClassifier, KernelEstimator):
         if make_loss(self.loss).for_regression:
             other = type(self).__name__.replace("Classifier", "Regressor")
             raise ValueError(f"{self.loss!r} is a loss for regression: use {other}")
-
-    def _add_output(self, place: int, before: int) -> None:
-        state, outputs = self._state, outputs_for(before)
-        parts = [state.weights[k * outputs : (k + 1) * outputs] for k in range(self._parts)]
-        if before == 2:  # f becomes (-f/2, f/2): the margin between the two is what it was
-            parts = [np.concatenate([-0.5 * part, 0.5 * part]) for part in parts]
-        if before >= 2:
-            parts = [np.insert(part, place, 0.0, axis=0) for part in parts]
-        elif before == 1 and place == 0:  # the class so far becomes the positive one
-            parts = [-part for part in parts]
-        weights = np.concatenate(parts)
-        self._state = state._replace(weights=weights)
-        self._note_new_class(place)
-        self._note_new_outputs(halved=before == 2)
-        self._shrink(self._capacity_limit(self.n_features_in_))
-        if self._pending is not None:
-            targets = self._pending.targets
-            targets[targets >= place] += 1.0
 
     # ---- probabilities where the loss has none: see core/calibration.py ----------------
 
@@ -76,8 +59,10 @@ class KernelClassifier(StreamClassifier, KernelEstimator):
 
     def _follow(self, made: NDArray[np.float64], targets: Any, weights: Any) -> None:
         outputs, beside = self._outputs, self._outputs + self._fit_errors
-        room = np.empty((len(made) if made.shape[1] > beside else 0, len(self.classes_)))
-        values = np.ascontiguousarray(made[:, :outputs])
+        values, room = made, _NO_ROOM
+        if made.shape[1] > outputs:
+            values = np.ascontiguousarray(made[:, :outputs])
+            room = np.empty((len(made) if made.shape[1] > beside else 0, len(self.classes_)))
         self._calibration = self._calibration_table()
         calibration.calibrate(self._calibration, values, targets, weights, self.batch_size, room)
         if len(room):
@@ -129,3 +114,24 @@ class KernelClassifier(StreamClassifier, KernelEstimator):
                 raise ValueError("the calibration does not fit the classes")
             model._calibration = table
         return model
+
+
+_NO_ROOM = np.empty((0, 1))
+
+
+class KernelClassifier(CalibratedClassifier, KernelEstimator):
+    """Classes as outputs of a kernel expansion."""
+
+    n_epochs: p.Epochs = 5
+    shuffle: p.Shuffle = True
+
+    def _add_output(self, place: int, before: int) -> None:
+        state = self._state
+        weights = with_another_output(state.weights, self._parts, place, before)
+        self._state = state._replace(weights=weights)
+        self._note_new_class(place)
+        self._note_new_outputs(halved=before == 2)
+        self._shrink(self._capacity_limit(self.n_features_in_))
+        if self._pending is not None:
+            targets = self._pending.targets
+            targets[targets >= place] += 1.0

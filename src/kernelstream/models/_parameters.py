@@ -11,7 +11,7 @@ from kernelstream.kernels import KERNEL_NAMES, make_kernel
 from kernelstream.kernels import Kernel as KernelObject
 from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, Loss
 from kernelstream.parameters import Number, RandomState, Whole, Words
-from kernelstream.schedules import STEP_NAMES, Parsimony
+from kernelstream.schedules import STEP_NAMES, Parsimony, Steps
 from kernelstream.search import Choices, LogRange
 
 ClassLoss = Annotated[
@@ -36,18 +36,19 @@ NumberLoss = Annotated[
 Kernel = Annotated[
     str | KernelObject,
     Words(*sorted(KERNEL_NAMES)),
-    """``rbf`` (or ``gaussian``), ``laplacian``, ``matern32``, ``matern52``, ``poly`` (or
-    ``polynomial``), ``linear`` (no intercept: ``poly`` of degree 1 has one), or any Kernel, sums
-    and products included.""",
+    """``rbf`` (or ``gaussian``), ``laplacian``, ``matern12``, ``matern32``, ``matern52``, ``poly``
+    (or ``polynomial``), ``linear`` (no intercept: ``poly`` of degree 1 has one), or any Kernel,
+    sums and products included.""",
     "See :mod:`kernelstream.kernels`.",
 ]
 IsotropicKernel = Annotated[
     str | KernelObject,
     Words(
-        *sorted(name for name in KERNEL_NAMES if make_kernel(name, 1.0, 3, 1.0).isotropic),
+        *sorted(name for name in KERNEL_NAMES if make_kernel(name, 1.0, 3, 1.0).unit),
         needed="a kernel that depends on the distance alone with k(x, x) = 1",
     ),
-    "``rbf`` (or ``gaussian``), ``laplacian``, ``matern32``, ``matern52``, or such a Kernel.",
+    """``rbf`` (or ``gaussian``), ``matern12``, ``matern32``, ``matern52``, ``laplacian``, or such a
+    Kernel.""",
     """It must be isotropic with k(x, x) = 1: only then are points that lie close to one another
     close in the RKHS.""",
 ]
@@ -69,11 +70,25 @@ Alpha = Annotated[
     "Regularisation (lambda in the paper).",
     "Must satisfy eta0 * alpha < 1.",
 ]
-LearningRate = Annotated[
+NamedRate = Annotated[
     str,
     Words(*STEP_NAMES),
     "eta0, eta0 / (1 + alpha eta0 t) or eta0 / sqrt(1 + t), t counting steps.",
     "A constant step keeps following a stream that changes.",
+]
+LearningRate = Annotated[
+    str | Steps,
+    Words(*STEP_NAMES),
+    "eta0, eta0 / (1 + eta_decay t) or eta0 / sqrt(1 + eta_decay t), t counting steps.",
+    """A constant step keeps following a stream that changes. ``Steps([...])`` or
+    ``Steps(function)`` gives the steps themselves; eta0 and eta_decay then count for nothing.""",
+]
+EtaDecay = Annotated[
+    float | Literal["auto"],
+    Number(least=0.0),
+    "How fast diminishing steps fall.",
+    """``auto`` is alpha * eta0 for ``inverse_time``, which is 1 / (alpha t) in the end, and 1 for
+    ``inverse_sqrt``. With a small alpha ``inverse_time`` then hardly falls: give a decay.""",
 ]
 Eta0 = Annotated[
     float, Number(above=0.0), LogRange(0.02, 2.0), "The (first) step size (eta in the paper)."
@@ -85,7 +100,7 @@ CompressionError = Annotated[
     LogRange(1e-3, 0.5),
     """The error that each step may make to save points (eps in the paper), in the norm of the RKHS;
     larger: fewer points. ``auto`` is 0.1 eta^(3/2) for classes, 0.02 eta^(3/2) for numbers.""",
-    """``Parsimony(K)`` is K eta^(3/2), ``Parsimony(1, 2)`` is eta^2: both follow the step size. A
+    """``Parsimony(K)`` is K eta^(3/2), ``Parsimony(K, 2)`` is K eta^2: both follow the step size. A
     sample that the stored points span to eight digits is merged into them even where this costs
     more (at most 1e-4 of its weight); ``error_spent_`` includes it.""",
 ]

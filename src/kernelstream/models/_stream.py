@@ -44,6 +44,7 @@ class StreamEstimator(Parameters, InWords, SavedModel, BaseEstimator):  # type: 
     _measures_targets: ClassVar[bool] = False  # whether numbers may come in any units
     _decides_once: ClassVar[bool] = False  # whether the first epoch alone decides a parameter
     _state: Any = field(init=False)  # absent until something was learned
+    _length: ClassVar[int | None] = None  # how many samples fit will learn from, while it does
     _call: Any = field(init=False, default=None)  # what learn_one has at hand
 
     # ---- what a method supplies -------------------------------------------------------
@@ -237,6 +238,19 @@ def random_numbers(seed: Any) -> np.random.RandomState:
 def learn_epochs(model: Any, rows: Rows, targets: NDArray[np.float64], weights: Any) -> None:
     """All epochs of ``fit``, each in a random order, as far as the parameters say."""
     random = random_numbers(model.random_state)
+    n = len(targets)
+    used = n if weights is None else int(np.count_nonzero(weights))
+    model._length = model.n_epochs * used
+    try:
+        _learn_in_epochs(model, rows, targets, weights, random)
+    finally:
+        del model._length
+        model._forget_plan()
+
+
+def _learn_in_epochs(
+    model: Any, rows: Rows, targets: NDArray[np.float64], weights: Any, random: Any
+) -> None:
     n = len(targets)
     for epoch in range(model.n_epochs):
         if epoch:

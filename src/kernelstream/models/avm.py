@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import field
@@ -24,7 +25,6 @@ from kernelstream.models import _parameters as p
 from kernelstream.models._base import KernelEstimator
 from kernelstream.models._deciding import _DecidingDelta
 from kernelstream.models._kernel_classifier import KernelClassifier
-from kernelstream.models._memory import sample_bytes
 from kernelstream.models._regressor import KernelRegressor
 from kernelstream.models._words import CAP_COSTS, cap_note, count_of
 from kernelstream.parameters import Number
@@ -55,9 +55,10 @@ Average = Annotated[
     bool | Literal["auto"],
     """Predict with the mean of the iterates (True), with the last one (False), or with whichever
     erred less lately ("auto").""",
-    """A classifier's steps are large, and one more moves its last iterate a lot, but on a stream
-    that changes only that one keeps up. A regression's steps are small enough to do without an
-    average.""",
+    """True is the paper's mean of w_1 = 0 to w_T, the iterates before each step; ``auto`` takes
+    those after each step, and part of them. A classifier's steps are large, and one more moves its
+    last iterate a lot, but on a stream that changes only that one keeps up. A regression's steps
+    are small enough to do without an average.""",
 ]
 
 #: ``average="auto"`` averages this part of the iterates ...
@@ -115,7 +116,7 @@ class _AVM(_DecidingDelta):
         """Of ``average``: the last part of the stream that it reaches back to, as a share; none:
         all of it, with ``auto`` 0.5.""",
         """The end of a stream is not known: a share h is at least h and at most 2 h - h^2 of what
-        has been seen.""",
+        has been seen. ``fit`` knows it: with ``average=True`` it is h exactly.""",
     ] = None
     max_points: Annotated[
         p.MaxPoints,
@@ -135,11 +136,11 @@ class _AVM(_DecidingDelta):
     def _check_combination(self) -> None:
         super()._check_combination()
         kernel = make_kernel(self.kernel, 1.0, 3, 1.0)
-        if not kernel.isotropic:
+        if not kernel.unit:
             raise ValueError(
                 f"kernel={self.kernel!r} does not depend on the distance alone with k(x, x) = 1: a "
                 "core point may be far from the samples of its cell in the RKHS. Use 'rbf', "
-                "'laplacian', 'matern32' or 'matern52'."
+                "'matern12', 'matern32' or 'matern52'."
             )
         if isinstance(self.coverage, Coverage) and not hasattr(self.coverage, "core_points_"):
             raise ValueError("coverage holds no cells yet: call its fit, or name only its shape")
@@ -154,13 +155,19 @@ class _AVM(_DecidingDelta):
         self._deciding = self.delta == "auto" and not built
         self.delta_ = 1.0 if self.delta == "auto" else float(self.delta)
         if self._deciding and self._deciding_samples(features, self._columns) < 2:
-            two = 2 * sample_bytes(features)
+            two = 2 * self._sample_bytes(features)
             least = max(2 * two, two + self._least_bytes(features, self._columns))
             raise ValueError(
                 f"max_bytes={self.max_bytes} does not hold the samples that decide delta='auto' "
                 f"beside the model: give delta, or allow {least} bytes"
             )
         super()._start(X, rows)
+        if not self.kernel_.isotropic:
+            warnings.warn(
+                f"kernel={self.kernel!r} depends on the l1 distance, AVM's cells and its theory on "
+                "the Euclidean one: use 'matern12', the Laplacian of that distance",
+                stacklevel=callers_level(),
+            )
         if isinstance(self.coverage, Coverage):
             self._begin_with(self.coverage)
 
@@ -189,7 +196,9 @@ class _AVM(_DecidingDelta):
         return make_settings(
             outputs=outputs, loss=loss.code, loss_number=loss.number or 0.0,
             regularisation=self.alpha, most=most, cell_shape=SHAPES[shape], delta=self.delta_,
-            exact=self.exact_probability, exact_decay=self.exact_decay, suffix=self._suffix,
+            exact=self.exact_probability, exact_decay=self.exact_decay,
+            by_margin=self._margin is not None, exact_margin=self._margin or 0.0,
+            suffix=self._suffix, lagging=self.average is True, average_from=self._average_from,
             memory=COMPARED if self.average == "auto" else 0.0,
             ball=unbounded and self.alpha <= 1.0,
         )  # fmt: skip
@@ -227,6 +236,18 @@ class _AVM(_DecidingDelta):
             return 0.0
         whole = SUFFIX if self.average == "auto" else 1.0
         return whole if self.average_horizon is None else float(self.average_horizon)
+
+    @property
+    def _margin(self) -> float | None:
+        """Samples with a smaller margin are stored themselves."""
+        return None
+
+    @property
+    def _average_from(self) -> int:
+        """After how many steps the average begins, where the length is known."""
+        if self._length is None or self.average is not True or self._suffix == 1.0:
+            return 0
+        return math.ceil((1.0 - self._suffix) * self._length)
 
     @property
     def _live_weights(self) -> NDArray[np.float64]:
@@ -301,7 +322,7 @@ class _AVM(_DecidingDelta):
         self.delta_ = float(header["delta"])
         if not 0.0 < self.delta_ < np.inf:
             raise ValueError("delta is not the diameter of a cell")
-        if not self.kernel_.isotropic:
+        if not self.kernel_.unit:
             raise ValueError("the kernel does not depend on the distance alone")
         self._deciding = bool(header["deciding"])
         if self._deciding and self.delta != "auto":
@@ -331,7 +352,20 @@ class AVMClassifier(_AVM, KernelClassifier):
 
     average: Average = "auto"
 
+    exact_margin: Annotated[
+        float | None,
+        Number(),
+        """Samples that the right class is ahead of the others by less than this are stored
+        themselves, not approximated; none: all are approximated.""",
+        """The paper's example of a decision that depends on the model is 1. With a cap, or a stream
+        that does not end, take a smaller one: every such sample is a point.""",
+    ] = None
+
     _provisional = True
+
+    @property
+    def _margin(self) -> float | None:
+        return self.exact_margin
 
 
 class AVMRegressor(_AVM, KernelRegressor):
@@ -359,6 +393,7 @@ class AVMRegressor(_AVM, KernelRegressor):
     alpha: Alpha = 1e-2
 
     _provisional = False
+    _several = True
 
 
 register(

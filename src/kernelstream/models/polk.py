@@ -25,7 +25,7 @@ from kernelstream.models._base import KernelEstimator
 from kernelstream.models._kernel_classifier import KernelClassifier
 from kernelstream.models._regressor import KernelRegressor
 from kernelstream.registry import Method, register
-from kernelstream.schedules import Parsimony, StepSize
+from kernelstream.schedules import Parsimony, Steps, StepSize
 
 
 class _POLK(KernelEstimator):
@@ -53,6 +53,7 @@ class _POLK(KernelEstimator):
     alpha: p.Alpha = 1e-6
     learning_rate: p.LearningRate = "constant"
     eta0: p.Eta0 = 0.2
+    eta_decay: p.EtaDecay = "auto"
     compression_error: p.CompressionError = "auto"
     max_points: Annotated[
         p.MaxPoints, "The time that a step at the cap takes grows with its square."
@@ -69,7 +70,7 @@ class _POLK(KernelEstimator):
 
     def _check_combination(self) -> None:
         super()._check_combination()
-        if not self.eta0 * self.alpha < 1.0:
+        if isinstance(self.learning_rate, str) and not self.eta0 * self.alpha < 1.0:
             raise ValueError(
                 f"eta0 * alpha must be below 1 for the step to shrink the function, got "
                 f"{self.eta0} * {self.alpha}"
@@ -86,8 +87,7 @@ class _POLK(KernelEstimator):
     def _choices(self, outputs: int, most: int) -> dict[str, Any]:
         """Parts and numbers by the names of ``core/settings.py``."""
         loss = make_loss(self.loss)
-        decay = {"inverse_time": self.alpha * self.eta0, "inverse_sqrt": 1.0}
-        step = StepSize(self.learning_rate, self.eta0, decay.get(self.learning_rate, 0.0))
+        code, first_step, decay = self._steps()
         error = self.compression_error
         if error == "auto":
             error = Parsimony(self._parsimony)
@@ -96,14 +96,52 @@ class _POLK(KernelEstimator):
             "direct": GRADIENT, "grow": SPAN, "reduce": KOMP,
             "outputs": outputs, "compressed": self._projected,
             "loss": loss.code, "loss_number": loss.number or 0.0,
-            "regularisation": self.alpha, "schedule": step.code, "initial_step": step.eta0,
-            "decay": step.decay, "batch": self.batch_size,
+            "regularisation": self.alpha, "schedule": code, "initial_step": first_step,
+            "decay": decay, "batch": self.batch_size,
             "averaging": AVERAGING if self.average else 0.0,
             "horizon": np.inf if self.average_horizon is None else self.average_horizon,
             "most": most, "slack": self.slack,
             "budget": form[0], "budget_number": form[1],
             "projection": RANDOM if self.projection == "random" else GREEDY,
         }  # fmt: skip
+
+    def _steps(self) -> tuple[int, float, float]:
+        """Schedule, first step, or the present one where they are given, and decay."""
+        if isinstance(self.learning_rate, Steps):
+            made = int(self._state.status[0]["steps"]) if hasattr(self, "_state") else 0
+            return self.learning_rate.code, self.learning_rate.between(made, 1)[0], 0.0
+        decay = {"inverse_time": self.alpha * self.eta0, "inverse_sqrt": 1.0}
+        own = decay.get(self.learning_rate, 0.0)
+        own = own if self.eta_decay == "auto" else float(self.eta_decay)
+        return StepSize(self.learning_rate, self.eta0).code, self.eta0, own
+
+    def _run(
+        self, rows: Rows, targets: Any, weights: Any, predictions: Any = None, extra: Any = None
+    ) -> None:
+        if extra is not None and isinstance(self.learning_rate, Steps):
+            extra = np.hstack([extra, self._table(len(targets))])
+        super()._run(rows, targets, weights, predictions, extra)
+
+    def _table(self, samples: int) -> NDArray[np.float64]:
+        """The step size of each of the next samples, where they are given."""
+        given = self.learning_rate
+        if not isinstance(given, Steps) or not samples:
+            return super()._table(samples)
+        if self._plan is None:
+            self._plan = self._make_plan()
+        batch = int(self._plan[1][0]["batch"])
+        made = int(self._state.status[0]["steps"])
+        steps = given.between(made, -(-samples // batch))
+        if not (steps * self.alpha < 1.0).all():
+            raise ValueError(
+                f"steps times alpha must be below 1 for a step to shrink the function, got "
+                f"{steps.max()} * {self.alpha}"
+            )
+        return np.repeat(steps, batch)[:samples, None]
+
+    @property
+    def _lean(self) -> bool:
+        return super()._lean and isinstance(self.learning_rate, str)
 
     def _make_kernel(self, rows: Rows) -> Kernel:
         return make_kernel(self.kernel, first_gamma(self.gamma, rows), self.degree, self.coef0)
@@ -187,7 +225,15 @@ class POLKRegressor(_POLK, KernelRegressor):
     True
     >>> model.model_order_ < 40
     True
+
+    Several numbers per sample share one dictionary; the loss is the sum of theirs:
+
+    >>> both = POLKRegressor().partial_fit(X, np.stack([y, y**2], axis=1))
+    >>> both.predict(X[:3]).shape, both.model_order_ < 60
+    ((3, 2), True)
     """
+
+    _several = True
 
 
 register(

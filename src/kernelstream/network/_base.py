@@ -171,6 +171,11 @@ class _Network(Learned, Parameters, Saved):
                     "learn numbers"
                 )
             with prefixed(f"agent {name!r}"):
+                if not isinstance(model.learning_rate, str):
+                    raise ValueError(
+                        "learning_rate=Steps(...) has no largest step that the coupling could be "
+                        "checked for: give eta0 and the name of a schedule"
+                    )
                 self._coupling_of(name).check_step(model.eta0)
 
     def _set_up(self, engine: Any) -> None:

@@ -110,7 +110,7 @@ def pull_factor(coupling: Coupling, kernel: Kernel, pull: float, unit: float, ro
     if pull == 0.0 or not coupling.limited:
         return unit
     largest = 0.0  # k(x, x) grows with |x| where it is not the same everywhere
-    if not kernel.isotropic:
+    if not kernel.unit:
         matrix = plain_matrix(rows)
         largest = float((matrix.multiply(matrix) if rows.sparse else matrix**2).sum(axis=1).max())
     rate = pull * self_value(kernel.program, largest)
@@ -123,4 +123,4 @@ def pull_factor(coupling: Coupling, kernel: Kernel, pull: float, unit: float, ro
 
 def _bounded(coupling: Coupling, kernel: Kernel) -> bool:
     """Whether the pull is known before the first sample."""
-    return coupling.kind == "consensus" and kernel.isotropic
+    return coupling.kind == "consensus" and kernel.unit

@@ -37,6 +37,7 @@ class Line:
 
     style: str  # a class of the style sheet
     path: str
+    color: str = ""  # where the class has none
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class Dot:
     y: float
     color: str
     style: str
+    label: str = ""  # shown where a pointer rests on it
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,7 @@ class Series:
     label: str
     style: str
     values: Values
+    color: str = ""  # where the style has none
 
 
 def line_chart(
@@ -149,7 +152,8 @@ def line_chart(
         x_range = _widen(0.0, float(finite_x.max()), 0.0)
     if "y" in from_zero and low >= 0.0:
         y_range = 0.0, _widen(0.0, high, 0.05)[1]
-    keys = [Key(one.label, one.style) for one in series] if len(series) > 1 or len(marks) else []
+    keys = [Key(one.label, one.style, one.color) for one in series]
+    keys = keys if len(series) > 1 or len(marks) else []
     places = _percent_of(np.asarray(marks, dtype=float), x_range)
     return Chart(
         title=title,
@@ -157,7 +161,9 @@ def line_chart(
         x_label=x_label,
         x_ticks=axis_ticks(*x_range, 5, compact),
         y_ticks=axis_ticks(*y_range, 4, y_format, down=True),
-        lines=[Line(one.style, _path(x, one.values, x_range, y_range)) for one in series],
+        lines=[
+            Line(one.style, _path(x, one.values, x_range, y_range), one.color) for one in series
+        ],
         keys=[*keys, Key(mark_label, "mark")] if len(marks) else keys,
         marks=[
             Tick(round(place, 3), f"{mark_label}: {mark:,.0f}")

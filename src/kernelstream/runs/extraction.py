@@ -220,8 +220,8 @@ class FeatureRun(StreamRun):
     def notes(self) -> list[str]:
         """What the user should know about rows and columns."""
         notes = self._noted + self._bad_rows_note()
-        isotropic = self.stream.extractor.kernel_.isotropic
-        if not self.learning and isotropic and self.trace.mean > _UNKNOWN:
+        unit = self.stream.extractor.kernel_.unit
+        if not self.learning and unit and self.trace.mean > _UNKNOWN:
             known = 100.0 * max(0.0, 1.0 - self.trace.mean)
             notes.append(
                 f"of the usual row only {known:.0f} % lies in the features: the stream is not "

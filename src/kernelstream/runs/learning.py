@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
-import numpy as np
-from scipy.sparse import csr_array
 from sklearn.base import clone, is_classifier
 
 from kernelstream import registry
@@ -22,7 +20,7 @@ from kernelstream.registry import DEFAULT
 from kernelstream.runs import _methods as methods
 from kernelstream.runs._checkpoints import Checkpoint, Scored
 from kernelstream.runs._kept import Kept
-from kernelstream.runs._methods import as_stored, estimator_class, make_estimator
+from kernelstream.runs._methods import as_stored, compile_for, estimator_class, make_estimator
 from kernelstream.runs._notes import row_notes
 from kernelstream.runs._page import write_page
 from kernelstream.runs._reading import RunError, Spelling, StreamRun, in_python, join, text_of
@@ -75,6 +73,10 @@ class Run(StreamRun):
         As for :class:`~kernelstream.evaluation.Prequential`.
     units, warm_up, buckets, standardise
         As for :class:`~kernelstream.Preparation`.
+    importances : bool, default=False
+        Learn along which columns matter: see :meth:`~kernelstream.StreamModel.follow_importances`.
+    anomalies : bool, default=False
+        Learn along which rows are usual: see :meth:`~kernelstream.StreamModel.follow_novelty`.
     like : path, optional
         A model file: rows are prepared as its model does, so that the two can be merged.
     checkpoint : path, optional
@@ -137,6 +139,8 @@ class Run(StreamRun):
         warm_up: int = 1000,
         buckets: int = 128,
         standardise: bool = True,
+        importances: bool = False,
+        anomalies: bool = False,
         like: str | os.PathLike[str] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_seconds: float = 30.0,
@@ -169,6 +173,8 @@ class Run(StreamRun):
             "units": units, "warm_up": warm_up, "buckets": buckets, "standardise": standardise,
             **{name: value for name, value in self._reading.items() if name != "schema"},
             "columns": [f"{name}={kind}" for name, kind in self._reading["schema"].items()],
+            **{name: True for name, wanted in
+               (("importances", importances), ("anomalies", anomalies)) if wanted},
             "like": text_of(like),
             "against_neutral": True if risky and report is not None else None,
         }  # fmt: skip
@@ -233,6 +239,10 @@ class Run(StreamRun):
                 return Scored(taught, Prequential(taught.estimator, **measured, losses=losses))
 
             self.model, self.score = scored(estimator)
+            if settings.get("importances"):
+                self.model.follow_importances()
+            if settings.get("anomalies"):
+                self.model.follow_novelty()
             #: The same model without risk, where a report compares the two.
             self.neutral: Scored | None = None
             if settings["against_neutral"] and self.method is not None:
@@ -278,16 +288,7 @@ class Run(StreamRun):
 
     def compile(self) -> Self:
         """Load or make the machine code now, so that the times measured are the model's."""
-        estimator = clone(self.model.model)
-        # Instead of looking at many samples first; and one feature needs other memory.
-        given = {"gamma": 1.0, "delta": 1.0, "max_bytes": None}
-        known = estimator.get_params()
-        estimator.set_params(**{name: value for name, value in given.items() if name in known})
-        X, y = np.zeros((2, 1)), np.array([0.0, 1.0])
-        for features in (X, csr_array(X)):
-            fresh = clone(estimator).partial_fit(features, y)
-            fresh.predict_then_learn(features, y)
-            fresh.predict(features)
+        compile_for(self.model.model)
         self._started = self._saved = time.perf_counter()
         return self
 
@@ -310,9 +311,10 @@ class Run(StreamRun):
             left = STEP_ROWS
             while left > 0 and self._rows is not None:
                 X, y, first = self._rows
-                part = slice(first, min(first + left, len(y)))
+                part = slice(first, min(first + left, len(y), first + self._until_look()))
                 with one_thread():  # also for what looks at rows: threads wait on a busy machine
                     self.score._update_prepared(X[part], y[part])
+                    self.model.note_learned(X[part], y[part])
                     self._compare(X[part], y[part])
                 left -= part.stop - first
                 self._rows = X, y, part.stop
@@ -328,6 +330,10 @@ class Run(StreamRun):
             self.close()
             raise
         return self
+
+    def _until_look(self) -> int:
+        """Rows that may be learned before which columns matter is looked at."""
+        return STEP_ROWS if self.model.importances is None else self.model.importances.until_look()
 
     def run(self) -> Result:
         """Go on to the end, write the report where one is wanted, and return the result."""
