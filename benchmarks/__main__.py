@@ -35,6 +35,7 @@ BENCHMARKS = {
     "mnist": "accuracy.mnist",
     "mnist-busy": "accuracy.mnist_busy",
     "intervals": "intervals.main",
+    "calibration": "calibration.main",
     "avm": "avm.main",
     "avm-speed": "avm.speed",
     "avm-cells": "avm_cells.main",
