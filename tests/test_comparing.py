@@ -142,6 +142,7 @@ def test_who_fails_is_out_and_the_others_go_on():
     assert late["broken"].problem.startswith("failed after row 300")
     assert late["broken"].rows == 300  # the last record
     assert np.isfinite(late["broken"].values["accuracy"])
+    assert list(late)[-1] == "broken"
 
 
 def test_numbers_that_are_none_are_a_failure():

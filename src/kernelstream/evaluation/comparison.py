@@ -41,6 +41,8 @@ class Contestant:
 class Comparison:
     """Programs on one stream, the best by the first metric first.
 
+    Those that ended before the stream did come last: other rows are no measure.
+
     Examples
     --------
     >>> from kernelstream import compare, make_multidist
@@ -95,7 +97,7 @@ class Comparison:
         sign = 1.0 if METRICS[metric].lower_is_better else -1.0
         bar = sign * rule.values[metric]
         beaten = [each.name for each in self.contestants
-                  if not each.rule and sign * each.values.get(metric, np.nan) >= bar]  # fmt: skip
+                  if not (each.rule or each.problem) and sign * each.values.get(metric, np.nan) >= bar]  # fmt: skip
         if not beaten:
             return []
         value = quality.number(rule.values[metric])
