@@ -8,6 +8,8 @@ from importlib import import_module
 #: Module and function of each; imported when it runs, since some need packages that others do not.
 BENCHMARKS = {
     "comparison": "comparison.main",
+    "kol": "outside.kol",
+    "budgetedsvm": "budgetedsvm.main",
     "calls": "speed.calls",
     "sparse": "speed.sparse",
     "outputs": "engine.outputs",
@@ -15,6 +17,7 @@ BENCHMARKS = {
     "first-use": "engine.first",
     "endurance": "speed.endurance",
     "polk-rates": "polk_rates.main",
+    "vectors": "vectors.main",
     "stability": "accuracy.stability",
     "parsimony": "accuracy.parsimony",
     "streams": "accuracy.streams",
@@ -44,6 +47,7 @@ BENCHMARKS = {
     "colk": "colk.main",
     "colk-lidar": "colk.lidar",
     "policy": "policy.main",
+    "policy-walk": "policy.walks",
     "features-spheres": "features.spheres",
     "features-tracking": "features.tracking",
     "features-proposition4": "features.proposition4",
@@ -52,6 +56,8 @@ BENCHMARKS = {
     "features-memory": "features.memory",
     "features-drift": "features.drift",
     "export": "export.main",
+    "importances": "importances.main",
+    "novelty": "novelty.main",
     "units": "units.units",
     "categories": "units.categories",
     "tool": "tool.tool",

@@ -19,7 +19,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from benchmarks.arena_methods import candidate, contestants
+from benchmarks.arena_methods import Contestant, candidate, contestants
 from benchmarks.arena_streams import ORDERS, ROWS, Contest, prepared, sources
 from benchmarks.share import share
 from kernelstream.errors import CapWarning, DivergenceError, IllConditionedError
@@ -87,7 +87,7 @@ def measure_stream(name: str, order: int) -> None:
             if method not in warm:  # compiled before it is timed
                 attempt(methods[method], {}, budget, stream.first(200), order)
                 warm.add(method)
-            cell = measure(method, methods[method], budget, stream, order)
+            cell = measure(methods[method], budget, stream, order)
             keep(about | {"method": method, "budget": budget} | cell)
     print(name, "order", order, "done", flush=True)
 
@@ -95,20 +95,20 @@ def measure_stream(name: str, order: int) -> None:
 # ---- one method on one stream ----------------------------------------------------------------
 
 
-def measure(name: str, kind: type, budget: int, stream: Contest, seed: int) -> Cell:
+def measure(contestant: Contestant, budget: int, stream: Contest, seed: int) -> Cell:
     """Choose parameters on the first rows, then learn the stream from its beginning with them."""
     today = plan()
     first = today.search_rows(len(stream.y))
     part = stream.first(first)
     found: list[tuple[float, dict[str, Any]]] = []
     for trial in range(today.trials):
-        parameters = candidate(name, kind, trial, stream.features)
+        parameters = candidate(contestant, trial, stream.features)
         if trial and not parameters:  # nothing to choose
             break
-        error, *_ = attempt(kind, parameters, budget, part, seed, since=first // 4)
+        error, *_ = attempt(contestant, parameters, budget, part, seed, since=first // 4)
         found.append((error, parameters))
     _, chosen = min(found, key=lambda each: each[0])
-    error, micros, model, failed = attempt(kind, chosen, budget, stream, seed, since=first)
+    error, micros, model, failed = attempt(contestant, chosen, budget, stream, seed, since=first)
     cell: Cell = {"error": error, "us": micros, "parameters": chosen, "failed": failed}
     return cell | {
         "points": getattr(model, "model_order_", 0) if model is not None else 0,
@@ -117,10 +117,16 @@ def measure(name: str, kind: type, budget: int, stream: Contest, seed: int) -> C
 
 
 def attempt(
-    kind: type, parameters: dict[str, Any], budget: int, stream: Contest, seed: int, since: int = 0
+    contestant: Contestant,
+    parameters: dict[str, Any],
+    budget: int,
+    stream: Contest,
+    seed: int,
+    since: int = 0,
 ) -> tuple[float, float, Any, str]:
     """The error after row ``since``, microseconds a row, the model, and why it failed if it did."""
-    model = kind(max_points=budget, random_state=seed, **parameters)
+    given = {**parameters, **contestant.fixed, "max_points": budget, "random_state": seed}
+    model = contestant.kind(**given)
     start = time.process_time()  # of the processor: others may use the machine, too
     try:
         with warnings.catch_warnings(category=CapWarning, action="ignore"):

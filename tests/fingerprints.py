@@ -28,23 +28,40 @@ from scipy.sparse import csr_array
 
 import kernelstream.core
 from kernelstream import (
+    AhpatronClassifier,
     AutoClassifier,
     AutoRegressor,
     AVMClassifier,
     AVMRegressor,
+    BOGDClassifier,
+    BPANNClassifier,
+    BPAPClassifier,
+    BPASClassifier,
+    BSGDClassifier,
     COLKClassifier,
     COLKRegressor,
     CompositionalLearner,
     Coverage,
     ForgetronClassifier,
     KernelExpansion,
+    KernelPAClassifier,
+    KernelPARegressor,
+    KernelPerceptronClassifier,
     KernelPolicyEvaluation,
     KRLSTClassifier,
     KRLSTRegressor,
     Loss,
+    NORMAClassifier,
+    NORMARegressor,
+    NPBSGDClassifier,
+    OGDClassifier,
+    PegasosClassifier,
     POLKClassifier,
     POLKRegressor,
+    ProjectronClassifier,
+    ProjectronPlusClassifier,
     RBPClassifier,
+    WindowedOGDRegressor,
     fit_sharded,
     load,
     make_multidist,
@@ -208,6 +225,42 @@ MODELS = {
     "Forgetron": Fit(partial(ForgetronClassifier, max_points=10, **SEED), two_classes),
     "Forgetron, sparse": Fit(
         partial(ForgetronClassifier, max_points=20, **SEED), partial(sparse, classes=3)
+    ),
+    "perceptron": Fit(partial(KernelPerceptronClassifier, max_points=30, **SEED), two_classes),
+    "OGD": Fit(partial(OGDClassifier, "log_loss", **SEED), plane),
+    "OGD in a window": Fit(partial(WindowedOGDRegressor, max_points=30, **SEED), curve),
+    "Pegasos": Fit(partial(PegasosClassifier, **SEED), partial(sparse, classes=3)),
+    "NORMA": Fit(partial(NORMAClassifier, max_points=30, **SEED), plane),
+    "NORMA, numbers": Fit(partial(NORMARegressor, max_points=30, **SEED), curve),
+    "PA": Fit(partial(KernelPAClassifier, C=0.1, **SEED), lambda: weighted(plane())),
+    "PA, numbers": Fit(partial(KernelPARegressor, variant=2, **SEED), wide),
+    "BOGD": Fit(partial(BOGDClassifier, max_points=20, **SEED), plane),
+    "BOGD, uniform": Fit(
+        partial(BOGDClassifier, sampling="uniform", max_points=20, **SEED), two_classes
+    ),
+    "BSGD": Fit(partial(BSGDClassifier, max_points=20, **SEED), plane),
+    "NPBSGD": Fit(
+        partial(NPBSGDClassifier, budget=10, growth_delay=50.0, max_points=40, **SEED), plane
+    ),
+    "Projectron": Fit(partial(ProjectronClassifier, max_points=20, **SEED), plane),
+    "Projectron++, sparse": Fit(
+        partial(ProjectronPlusClassifier, novelty=1e-3, **SEED), partial(sparse, classes=2)
+    ),
+    "BPA-S": Fit(partial(BPASClassifier, max_points=20, **SEED), plane),
+    "BPA-NN, sparse": Fit(
+        partial(BPANNClassifier, max_points=20, **SEED), partial(sparse, classes=3)
+    ),
+    "BPA-P": Fit(partial(BPAPClassifier, max_points=20, **SEED), two_classes),
+    "Ahpatron, sparse": Fit(
+        partial(AhpatronClassifier, max_points=20, **SEED), partial(sparse, classes=3)
+    ),
+    "BSGD, projection": Fit(
+        partial(BSGDClassifier, policy="projection", max_points=20, **SEED), plane
+    ),
+    "BSGD, merging": Fit(partial(BSGDClassifier, policy="merging", max_points=20, **SEED), plane),
+    "BSGD, merging, sparse": Fit(
+        partial(BSGDClassifier, policy="merging", search="golden", max_points=20, **SEED),
+        partial(sparse, classes=2),
     ),
     "AVM": Fit(partial(AVMClassifier, **SEED), two_classes),
     "AVM, classes": Fit(partial(AVMClassifier, "margin_log_loss", **SEED), plane),
@@ -398,7 +451,9 @@ def predicted_first() -> str:
 
 def other_caps() -> str:
     made = plane(300)
-    models = [kind(max_points=12, **SEED) for kind in (ForgetronClassifier, RBPClassifier)]
+    models = [
+        kind(max_points=12, **SEED) for kind in (ForgetronClassifier, RBPClassifier, BSGDClassifier)
+    ]
     for cap, first in ((12, 0), (5, 100), (9, 200)):
         part = {key: array[first : first + 100] for key, array in made.items()}
         models = [model.set_params(max_points=cap).partial_fit(**part) for model in models]

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from benchmarks import arena, arena_page, arena_streams
-from benchmarks.arena_methods import RANGES, candidate, contestants
+from benchmarks.arena_methods import RANGES, VARIANTS, candidate, contestants
 from benchmarks.arena_pictures import front
 from benchmarks.arena_statistics import compare
 from kernelstream import registry
@@ -13,18 +13,29 @@ from kernelstream.parameters import parameters_of
 
 
 def test_every_model_takes_part():
-    named = {*contestants(False), *contestants(True)}
-    assert named == set(registry.models())
+    found = [*contestants(False).values(), *contestants(True).values()]
+    assert {each.method for each in found} == set(registry.models())
+    assert {each.kind for each in found} == {
+        kind for method in registry.models().values() for kind in method.estimators
+    }
+
+
+def test_variants_are_what_they_are_called():
+    found = contestants(False)
+    for name, variants in VARIANTS.items():
+        assert set(variants) <= set(found)
+        assert name not in found
 
 
 @pytest.mark.parametrize("numbers", [False, True])
 def test_trials_are_the_same_for_all_and_accepted(numbers):
     seen = {}
-    for name, kind in contestants(numbers).items():
-        assert candidate(name, kind, 0, 5) == {}
+    for contestant in contestants(numbers).values():
+        assert candidate(contestant, 0, 5) == {}
         for trial in (1, 2, 3):
-            chosen = candidate(name, kind, trial, 5)
-            kind(max_points=50, **chosen)._check_parameters()
+            chosen = candidate(contestant, trial, 5)
+            kind = contestant.kind
+            kind(max_points=50, **chosen, **contestant.fixed)._check_parameters()
             assert set(chosen) <= set(RANGES) & set(parameters_of(kind))
             if "gamma" in chosen:
                 assert seen.setdefault(trial, chosen["gamma"]) == chosen["gamma"]
@@ -109,6 +120,6 @@ def test_a_small_arena_is_measured_once_and_written(monkeypatch, tmp_path):
     arena.results("jsonl").write_text("\n".join([*lines[:-1], lines[-1][:20]]) + "\n")
     measured = []
     real = arena.measure
-    monkeypatch.setattr(arena, "measure", lambda *a: measured.append(a[0]) or real(*a))
+    monkeypatch.setattr(arena, "measure", lambda *a: measured.append(a) or real(*a))
     arena.main()
     assert len(measured) == 1

@@ -96,6 +96,12 @@ COMMANDS = {
         "The mean function of several models, compressed: one model for all of them.",
         "kernelstream merge polk.ks small.ks --max-points 50 --out merged.ks",
     ),
+    "policy": Command(
+        "policy.policy",
+        "Learn what every state is worth under the policy that made a log, step by step.",
+        "kernelstream policy market.csv --reward demand --drop time --drop zone --drop direction "
+        "--discount 0.9 --values values.csv",
+    ),
     "demo": Command(
         "demo.demo",
         "Learn two generated streams: a drifting electricity market, and POLK's multidist.",

@@ -192,12 +192,13 @@ class _Group:
         self.amplitude = float(status["amplitude"])
         self.kernel = (squares * -float(status["gamma"])).exp() * self.amplitude + 1.0
         self.state, self.n = state, n
+        self.factor = unpacked(state.inverse, n).T  # S: its product with S^T inverts the kernel's
 
     def expert(self, place: int) -> Vector:
         """Its number, or its probabilities."""
         state, n = self.state, self.n
         mine = slice(place * self.outputs, (place + 1) * self.outputs)
-        values = self.kernel.product(unpacked(state.inverse, n).T @ state.weights[mine, :n].T)
+        values = self.kernel.product(self.factor @ state.weights[mine, :n].T)
         if self.numbers:
             return values
         return (values if place else values * _shrink(self.variance())).softmax()
@@ -210,7 +211,7 @@ class _Group:
         state, n = self.state, self.n
         lower = unpacked(state.covariance, n)
         sizes, axes = eigh(np.eye(n) - lower - np.tril(lower, -1).T)
-        u = self.kernel.product(unpacked(state.inverse, n).T @ axes)
+        u = self.kernel.product(self.factor @ axes)
         return (u * u).dot(-sizes) + (self.amplitude + 1.0)
 
 

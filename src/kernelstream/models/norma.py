@@ -10,7 +10,7 @@ from kernelstream.core.reduce import WINDOW
 from kernelstream.models import _parameters as p
 from kernelstream.models._kernel_classifier import KernelClassifier
 from kernelstream.models._regressor import KernelRegressor
-from kernelstream.models._removal import GradientSteps
+from kernelstream.models._removal import GradientSteps, RemovingEstimator
 from kernelstream.parameters import Number
 from kernelstream.registry import Method, register
 from kernelstream.search import Choices
@@ -55,6 +55,7 @@ class _NORMA(GradientSteps):
 
     _reduce = WINDOW
     _leaves = "the oldest point"
+    _lasting = RemovingEstimator._lasting  # the loss is the method's own
 
     def _choices(self) -> dict[str, Any]:
         return {**super()._choices(), "direct": ADAPTIVE_MARGIN, "nu": self.nu}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Annotated
 
+from kernelstream.models import _parameters as p
 from kernelstream.models._linear_features import (
     LinearOnFeaturesClassifier,
     LinearOnFeaturesRegressor,
@@ -68,18 +70,20 @@ class RandomFeatureRegressor(_RandomFeature, LinearOnFeaturesRegressor):
 
     Notes
     -----
-    The first steps are huge, and the squared error's derivative is not bounded: with a small
-    ``alpha`` the loss should be one with a bounded derivative.
+    The first steps are huge, and with a small ``alpha`` the squared error, whose derivative is not
+    bounded, overflows: the default is a loss with a bounded one.
 
     Examples
     --------
     >>> import numpy as np
     >>> from kernelstream import RandomFeatureRegressor
     >>> X = np.random.default_rng(0).uniform(-3.0, 3.0, (2000, 1))
-    >>> model = RandomFeatureRegressor("huber", gamma=1.0, alpha=0.01, random_state=0)
+    >>> model = RandomFeatureRegressor(gamma=1.0, alpha=0.01, random_state=0)
     >>> bool(model.partial_fit(X, np.sin(X[:, 0])).score(X, np.sin(X[:, 0])) > 0.9)
     True
     """
+
+    loss: p.NumberLoss = field(default="huber", kw_only=False)
 
 
 register(
