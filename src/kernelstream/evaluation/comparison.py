@@ -96,8 +96,8 @@ class Comparison:
             return []
         sign = 1.0 if METRICS[metric].lower_is_better else -1.0
         bar = sign * rule.values[metric]
-        beaten = [each.name for each in self.contestants
-                  if not (each.rule or each.problem) and sign * each.values.get(metric, np.nan) >= bar]  # fmt: skip
+        measured = [each for each in self.contestants if not (each.rule or each.problem)]
+        beaten = [each.name for each in measured if sign * each.values.get(metric, np.nan) >= bar]
         if not beaten:
             return []
         value = quality.number(rule.values[metric])
