@@ -161,6 +161,17 @@ def test_rows_and_seconds_are_bounds():
     assert by_name(result)["polk"].rows == 256
 
 
+def test_a_metric_that_only_some_have(tmp_path):
+    models = ["polk(loss=log_loss)", "sklearn:SGDClassifier"]
+    run = ComparisonRun(rings(), models=models, metrics=["log_loss"])
+    result = run.run()
+    assert [each.name for each in result.contestants][:2] == ["polk(loss=log_loss)", "majority"]
+    assert result.best_rule.name == "majority"
+    assert np.isnan(result.headline(by_name(result)["sklearn:SGDClassifier"]))
+    result.plot(tmp_path / "picture.png")
+    run.write_report(tmp_path / "page.html", result)
+
+
 def test_it_can_be_stopped():
     X, y = rings(900)
     run = ComparisonRun((X, y), models=["polk"], batch_rows=300)

@@ -105,7 +105,7 @@ def _cards(comparison: Comparison) -> list[Card]:
     programs = [
         each
         for each in _finished(comparison)
-        if not each.rule and np.isfinite(each.values.get(metric, np.nan))
+        if not each.rule and np.isfinite(comparison.headline(each))
     ]
     if not programs:
         return [Card("Programs", "0", "none could be measured")]
@@ -192,7 +192,8 @@ def _course(comparison: Comparison, keys: Sequence[Key]) -> Chart:
         if each.rule and each is not comparison.best_rule:
             continue  # far below, and would leave little room for the others
         values = np.full(len(places), np.nan)
-        values[np.searchsorted(places, column["samples"])] = column[f"{metric}_window"]
+        windowed = column.get(f"{metric}_window", np.nan)
+        values[np.searchsorted(places, column["samples"])] = windowed
         series.append(Series(key.label, key.style, values, key.color))
     series.sort(key=lambda one: not one.color)  # rules last: in the legend, too
     look = charts.percent if metric in SHARES else charts.compact
@@ -207,9 +208,7 @@ def _cost(comparison: Comparison, keys: Sequence[Key]) -> Chart:
     drawn = [
         (each, key)
         for each, key in zip(comparison.contestants, keys, strict=True)
-        if not each.rule
-        and each.microseconds > 0.0
-        and np.isfinite(each.values.get(metric, np.nan))
+        if not each.rule and each.microseconds > 0.0 and np.isfinite(comparison.headline(each))
     ]
     name = metric_name(metric)
     title = f"{name[:1].upper()}{name[1:]} and time"
