@@ -154,7 +154,7 @@ class ComparisonDisplay(_Display):
         for seat in self.run.seats:
             trace = seat.score.trace
             text = f"[yellow]{escape(seat.problem)}[/]" if seat.problem else "[dim]...[/]"
-            if len(trace) and not seat.problem:
+            if len(trace) and not seat.problem and metric in trace.metrics:
                 numbers, history = trace.summary(), trace.to_columns()[f"{metric}_window"]
                 text = f"[bold]{numbers[metric]:.4f}[/]  {sparkline(history[-_WIDTH:])}"
                 text += f"  [dim]{numbers['microseconds_per_sample']:,.0f} us per row[/]"
