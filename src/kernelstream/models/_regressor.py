@@ -127,6 +127,10 @@ class StreamRegressor(RegressorMixin, StreamEstimator):  # type: ignore[misc]
             )
         self._learn_one(x, float(y))
 
+    def predict_one(self, x: NDArray[np.float64]) -> float:
+        """The number predicted for one sample, the next of the stream: as in predict_then_learn."""
+        return float(self._value_of_next(x)[0, 0])
+
     def predict(self, X: Any) -> NDArray[np.float64]:
         """(n,): the predicted number for each sample; (n, q) where it has learned several."""
         return self._flat(self._evaluate(X))
