@@ -12,9 +12,11 @@ from kernelstream import (
     KernelPAClassifier,
     KernelPARegressor,
     KernelPerceptronClassifier,
+    Loss,
     NORMAClassifier,
     NORMARegressor,
     NPBSGDClassifier,
+    NPBSGDRegressor,
     OGDClassifier,
     OGDRegressor,
     PegasosClassifier,
@@ -86,3 +88,8 @@ def test_npbsgd_begins_as_bsgd():
     assert still.n_forced_ == 0 < fixed.n_forced_  # its own rule made room, no cap
     grown = NPBSGDClassifier(budget=20, growth_delay=100.0, max_points=60, random_state=0)
     assert 20 < grown.partial_fit(X, y).model_order_ <= 60
+
+
+def test_npbsgd_takes_no_loss_whose_slope_has_no_bound():
+    with pytest.raises(ValueError, match="take loss='huber'"):
+        NPBSGDRegressor(Loss("squared_error")).partial_fit([[0.0], [1.0]], [0.0, 1.0])

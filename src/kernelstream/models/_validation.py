@@ -196,7 +196,7 @@ def check_numbers(y: Any, n: int, several: bool = False) -> NDArray[np.float64]:
     if issparse(y):
         raise ValueError("y must be dense")
     _refuse_masked(y, "y")
-    shape = np.shape(y)
+    shape = np.asarray(y).shape  # np.shape asks objects that are no arrays to compute it
     if len(shape) == 2 and shape[1] > 1:
         if not several:
             raise ValueError(

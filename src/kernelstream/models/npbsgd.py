@@ -6,13 +6,12 @@ from dataclasses import field
 from typing import Annotated, Any
 
 from kernelstream.core.reduce import GROWING
-from kernelstream.models import _parameters as p
+from kernelstream.losses import Loss, make_loss
 from kernelstream.models._kernel_classifier import KernelClassifier
 from kernelstream.models._regressor import KernelRegressor
 from kernelstream.models._removal import PegasosSteps, RemovingEstimator
-from kernelstream.parameters import Number, Whole
+from kernelstream.parameters import Number, Whole, Words
 from kernelstream.registry import Method, register
-from kernelstream.search import LogRange
 
 
 class _NPBSGD(PegasosSteps):
@@ -40,7 +39,7 @@ class _NPBSGD(PegasosSteps):
        descent", AISTATS 2016.
     """
 
-    budget: Annotated[int, Whole(1, 1_000_000), "Points before the model may grow."] = 100
+    budget: Annotated[int, Whole(1, 1_000_000), "Points before the model may grow."] = 300
     growth_delay: Annotated[
         float,
         Number(least=0.0),
@@ -93,13 +92,24 @@ class NPBSGDRegressor(_NPBSGD, KernelRegressor):
     True
     """
 
-    loss: p.NumberLoss = field(default="epsilon_insensitive", kw_only=False)
+    loss: Annotated[
+        str | Loss,
+        Words("absolute_error", "epsilon_insensitive", "huber", "quantile"),
+        "``absolute_error``, ``epsilon_insensitive``, ``huber`` or ``quantile``.",
+        """The first steps 1 / (alpha t) are huge: the slope of the loss must be bounded, as that of
+        the squared error is not. Standardise the target.""",
+    ] = field(default="huber", kw_only=False)
     alpha: Annotated[
-        float,
-        Number(above=0.0),
-        LogRange(1e-6, 1e-1),
-        "Regularisation (lambda in the paper): steps are 1 / (alpha t).",
-    ] = 1e-2
+        float, Number(above=0.0), "Regularisation (lambda in the paper): steps are 1 / (alpha t)."
+    ] = 3e-3
+
+    def _check_combination(self) -> None:
+        super()._check_combination()
+        if make_loss(self.loss).name == "squared_error":
+            raise ValueError(
+                "the slope of squared_error has no bound, and the first steps 1 / (alpha t) would "
+                "make the function grow without one: take loss='huber'"
+            )
 
 
 register(

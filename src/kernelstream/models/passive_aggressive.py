@@ -25,7 +25,7 @@ class _KernelPA(UnbudgetedEstimator):
         f <- f - tau g k(x, .)
 
     The loss is the hinge, max(0, 1 - y f(x)), with more than two classes that of the margin f_y -
-    f_r to the best other class, of which |g|^2 = 2; of numbers max(0, |y - f(x)| - epsilon). A
+    f_r to the best other class, of which |g|^2 = 2; of numbers max(0, |y - f(x)| - tolerance). A
     sample's weight multiplies C. The method has no budget: ``max_points`` is a cap for safety, at
     which the oldest points leave.
 
@@ -73,7 +73,7 @@ class KernelPAClassifier(_KernelPA, KernelClassifier):
 
 
 class KernelPARegressor(_KernelPA, KernelRegressor):
-    """Numbers of a stream: the smallest step that brings each sample within epsilon.
+    """Numbers of a stream: the smallest step that brings each sample within the tolerance.
 
     See Also
     --------
@@ -89,12 +89,14 @@ class KernelPARegressor(_KernelPA, KernelRegressor):
     True
     """
 
-    epsilon: Annotated[float, Number(least=0.0), "Errors up to this size count as none."] = 0.1
+    tolerance: Annotated[
+        float, Number(least=0.0), "Errors up to this size count as none (epsilon in the paper)."
+    ] = 0.1
 
     loss: ClassVar[Any] = "epsilon_insensitive"  # type: ignore[misc]
 
     def _choices(self) -> dict[str, Any]:
-        return {**super()._choices(), "loss_number": self.epsilon}
+        return {**super()._choices(), "loss_number": self.tolerance}
 
 
 register(
