@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import time
 import warnings
 import zlib
 from collections.abc import Iterator
@@ -15,14 +16,17 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
+from threadpoolctl import threadpool_limits
 
 from benchmarks.data import folder
 from benchmarks.tables import show
 from kernelstream import (
+    BPASClassifier,
     CapWarning,
     ForgetronClassifier,
     KernelPerceptronClassifier,
     OGDClassifier,
+    ProjectronClassifier,
     WindowedOGDClassifier,
     make_multidist,
 )
@@ -39,18 +43,22 @@ STREAMS: dict[str, dict[str, Any]] = {
 }
 BUDGET, ETA, ALPHA = 50, 0.25, 2.0**-10
 
-#: Their names for methods, ours, and whether the definitions agree.
-METHODS: dict[str, tuple[Any, bool]] = {
-    "Perceptron": (partial(KernelPerceptronClassifier, max_points=None), True),
-    "OGD": (partial(OGDClassifier, eta0=ETA, alpha=0.0, max_points=None), True),
-    "BOGD": (partial(WindowedOGDClassifier, eta0=ETA, alpha=ALPHA, max_points=BUDGET), True),
-    "Forgetron": (partial(ForgetronClassifier, max_points=BUDGET), False),
+#: Their names for methods, ours, and on which streams the definitions agree. KOL's Projectron also
+#: stores samples that it has already, and divides by their distance, which is 0: w8a has many.
+_ALL, _NEW, _NONE = tuple(STREAMS), ("multidist", "a9a", "ijcnn1"), ()
+METHODS: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "Perceptron": (partial(KernelPerceptronClassifier, max_points=None), _ALL),
+    "OGD": (partial(OGDClassifier, eta0=ETA, alpha=0.0, max_points=None), _ALL),
+    "BOGD": (partial(WindowedOGDClassifier, eta0=ETA, alpha=ALPHA, max_points=BUDGET), _ALL),
+    "Projectron": (partial(ProjectronClassifier, novelty=1e-12, max_points=BUDGET), _NEW),
+    "BPA-S": (partial(BPASClassifier, max_points=BUDGET), _ALL),
+    "Forgetron": (partial(ForgetronClassifier, max_points=BUDGET), _NONE),
 }
 
 
-def stream(name: str) -> tuple[Any, Any] | None:
+def stream(name: str, count: int | None = None) -> tuple[Any, Any] | None:
     """Samples in random order with labels -1 and 1; None where the data is not present."""
-    count = STREAMS[name]["samples"]
+    count = count or STREAMS[name]["samples"]
     if name == "multidist":
         X, y = make_multidist(count, random_state=0)
         return X, np.where(y < 2, 1, -1)
@@ -96,7 +104,7 @@ def kol() -> None:
                 model = make(gamma=chosen["gamma"], random_state=0)
                 wrong = mistakes(model, *samples)
                 same = "the same" if where(wrong) == theirs["where"] else "others"
-                same += "" if agree else " (other definition)"
+                same += "" if name in agree else " (other definition)"
                 yield name, method, theirs["mistakes"], int(wrong.sum()), same
 
     show(
@@ -104,3 +112,33 @@ def kol() -> None:
         ["stream", "method", "KOL", "ours", "at which samples"],
         rows(),
     )
+
+
+def kol_speed() -> None:
+    """Time of a sample, of LIBOL's kernel library and of ours: recorded together, and ours now."""
+    runs = json.loads((RECORDED / "kol_speed.json").read_text("utf-8"))["runs"]
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        for run in runs:
+            name, method = run["stream"], run["method"]
+            samples, now = stream(name, 10**9), "data not present"
+            if samples is not None:
+                X, y = csr_array(samples[0]), samples[1]
+                make = partial(METHODS[method][0], gamma=STREAMS[name]["gamma"], max_points=200)
+                mistakes(make(random_state=0), X[:300], y[:300])  # compiled or loaded
+                start = time.process_time()
+                wrong = mistakes(make(random_state=0), X, y)
+                now = f"{(time.process_time() - start) / len(y) * 1e6:.2f}"
+                now += "" if wrong.sum() == run["mistakes_ours"] else " (other mistakes)"
+            yield (
+                name, method, run["mistakes"], run["mistakes_ours"], run["us"], run["us_ours"],
+                run["us"] / run["us_ours"], now,
+            )  # fmt: skip
+
+    with threadpool_limits(1):
+        show(
+            "Time per sample, KOL and ours",
+            ["stream", "method", "KOL's mistakes", "ours", "KOL, us", "ours, us", "times as fast",
+             "ours now, us"],
+            rows(),
+        )  # fmt: skip

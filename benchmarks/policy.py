@@ -66,6 +66,53 @@ def main() -> None:
         )
 
 
+def walks() -> None:
+    """Episodes that end, without a discount."""
+    with threadpool_limits(1):
+        show(
+            "A random walk on five places, 5,000 episodes, discount 1, three seeds: largest error "
+            "of a value, relative to its truth",
+            ["method", "tracking", "tracking_rate", "largest relative error, %"],
+            _walks(),
+        )
+
+
+def random_walk(episodes: int, seed: int, places: int = 5) -> tuple[NDArray[Any], ...]:
+    """A step to either side until the walk is beyond the first or the last; the latter pays 1."""
+    random = np.random.default_rng(seed)
+    path: list[tuple[int, int]] = []
+    for _ in range(episodes):
+        here = int(random.integers(1, places + 1))
+        while 0 < here <= places:
+            there = here + (1 if random.random() < 0.5 else -1)
+            path.append((here, there))
+            here = there
+    states, following = np.array(path).T
+    unit = places + 1.0
+    ends = (following == 0) | (following == places + 1)
+    return states[:, None] / unit, 1.0 * (following == unit), following[:, None] / unit, ends
+
+
+def _walks() -> Iterator[tuple[Any, ...]]:
+    truth = np.arange(1, 6) / 6.0
+    for method, rates in (
+        ("corrected", (1e-5, 1e-3)),
+        ("gradient", (0.01, 0.1)),
+        ("scalar", (0.1,)),
+    ):
+        for rate in rates:
+            for tracking in ("average", "momentum") if method == "scalar" else ("average",):
+                wrong = []
+                for seed in range(3):
+                    model = KernelPolicyEvaluation(
+                        1.0, method=method, tracking=tracking, tracking_rate=rate, gamma=30.0,
+                        eta0=0.03, compression_error=1e-4, average=True, random_state=0,
+                    ).partial_fit(*random_walk(5000, seed))  # fmt: skip
+                    found = model.predict(truth[:, None])
+                    wrong.append(100.0 * np.abs(found / truth - 1.0).max())
+                yield method, tracking, f"{rate:g}", _spread(wrong)
+
+
 def value(states: NDArray[np.float64]) -> NDArray[np.float64]:
     """V(x) = -x^T P x - c, where P = COST + discount A^T P A (Lyapunov) and
     c = discount / (1 - discount) trace(P NOISE)."""

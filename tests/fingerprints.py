@@ -28,10 +28,16 @@ from scipy.sparse import csr_array
 
 import kernelstream.core
 from kernelstream import (
+    AhpatronClassifier,
     AutoClassifier,
     AutoRegressor,
     AVMClassifier,
     AVMRegressor,
+    BOGDClassifier,
+    BPANNClassifier,
+    BPAPClassifier,
+    BPASClassifier,
+    BSGDClassifier,
     COLKClassifier,
     COLKRegressor,
     CompositionalLearner,
@@ -41,6 +47,9 @@ from kernelstream import (
     FOGDRegressor,
     ForgetronClassifier,
     KernelExpansion,
+    KernelPAClassifier,
+    KernelPARegressor,
+    KernelPerceptronClassifier,
     KernelPolicyEvaluation,
     KLMSRegressor,
     KNLMSRegressor,
@@ -49,12 +58,21 @@ from kernelstream import (
     KRLSTRegressor,
     Loss,
     NOGDClassifier,
+    NORMAClassifier,
+    NORMARegressor,
+    NPBSGDClassifier,
+    OGDClassifier,
+    PegasosClassifier,
     POLKClassifier,
     POLKRegressor,
+    ProjectronClassifier,
+    ProjectronPlusClassifier,
     QKLMSRegressor,
     RandomFeatureClassifier,
     RBPClassifier,
     SlidingKRLSRegressor,
+    Steps,
+    WindowedOGDRegressor,
     fit_sharded,
     load,
     make_multidist,
@@ -68,10 +86,11 @@ from kernelstream.features import (
     OnlineKernelFeatureRegressor,
     OnlineKernelFeatures,
 )
-from kernelstream.kernels import Gaussian, Laplacian, Matern32, Matern52, Polynomial
+from kernelstream.kernels import Gaussian, Laplacian, Matern12, Matern32, Matern52, Polynomial
 from kernelstream.losses import _TABLE
 from kernelstream.network import ConsensusNetwork, ProximityNetwork
 from kernelstream.preparation import Preparation
+from kernelstream.streams import make_robot_arm
 from kernelstream.streams.batch import Batch
 from tests.features.tools import VARIANTS
 
@@ -110,6 +129,12 @@ def sparse(n: int = 200, classes: int = 0, ones: bool = False) -> Stream:
     made = wide(n, 40, classes)
     X = np.where(np.random.default_rng(1).random((n, 40)) < 0.3, made["X"], 0.0)
     return {**made, "X": csr_array((X != 0.0).astype(float) if ones else X)}
+
+
+def several(n: int = 200) -> Stream:
+    """Three numbers per sample."""
+    X, Y = make_robot_arm(n, random_state=0)
+    return {"X": X, "y": Y}
 
 
 def weighted(made: Stream) -> Stream:
@@ -161,6 +186,7 @@ BLOCKS = {"gamma": 20.0, "compression_error": 0.0, "max_points": 200, "batch_siz
 TOGETHER = {"gamma": 0.8, "eta0": 1.0, "compression_error": 0.05, "classes": range(5), **SEED}
 KERNELS = [
     Laplacian(0.5),
+    Matern12(1.0),
     Matern32(1.0),
     Matern52(1.0) * Gaussian(0.1),
     Polynomial(2, 0.5, 1.0) + 2.0 * Gaussian(2.0),
@@ -194,6 +220,11 @@ MODELS = {
         partial(POLKRegressor, **{**BLOCKS, "gamma": 0.1, "eta0": 0.1}), partial(sparse, 600)
     ),
     "POLK, weights": Fit(partial(POLKRegressor, **SEED), lambda: weighted(curve())),
+    "POLK, several numbers": Fit(partial(POLKRegressor, "huber", **CAP), several),
+    "POLK, batches of several numbers": Fit(partial(POLKRegressor, batch_size=5, **CAP), several),
+    "POLK, given steps": Fit(
+        partial(POLKRegressor, learning_rate=Steps(np.geomspace(0.5, 0.01, 200)), **SEED), curve
+    ),
     "POLK, falling steps": Fit(
         partial(POLKClassifier, "margin_log_loss", learning_rate="inverse_time", **SEED), plane
     ),
@@ -219,6 +250,42 @@ MODELS = {
     "Forgetron, sparse": Fit(
         partial(ForgetronClassifier, max_points=20, **SEED), partial(sparse, classes=3)
     ),
+    "perceptron": Fit(partial(KernelPerceptronClassifier, max_points=30, **SEED), two_classes),
+    "OGD": Fit(partial(OGDClassifier, "log_loss", **SEED), plane),
+    "OGD in a window": Fit(partial(WindowedOGDRegressor, max_points=30, **SEED), curve),
+    "Pegasos": Fit(partial(PegasosClassifier, **SEED), partial(sparse, classes=3)),
+    "NORMA": Fit(partial(NORMAClassifier, max_points=30, **SEED), plane),
+    "NORMA, numbers": Fit(partial(NORMARegressor, max_points=30, **SEED), curve),
+    "PA": Fit(partial(KernelPAClassifier, C=0.1, **SEED), lambda: weighted(plane())),
+    "PA, numbers": Fit(partial(KernelPARegressor, variant=2, **SEED), wide),
+    "BOGD": Fit(partial(BOGDClassifier, max_points=20, **SEED), plane),
+    "BOGD, uniform": Fit(
+        partial(BOGDClassifier, sampling="uniform", max_points=20, **SEED), two_classes
+    ),
+    "BSGD": Fit(partial(BSGDClassifier, max_points=20, **SEED), plane),
+    "NPBSGD": Fit(
+        partial(NPBSGDClassifier, budget=10, growth_delay=50.0, max_points=40, **SEED), plane
+    ),
+    "Projectron": Fit(partial(ProjectronClassifier, max_points=20, **SEED), plane),
+    "Projectron++, sparse": Fit(
+        partial(ProjectronPlusClassifier, novelty=1e-3, **SEED), partial(sparse, classes=2)
+    ),
+    "BPA-S": Fit(partial(BPASClassifier, max_points=20, **SEED), plane),
+    "BPA-NN, sparse": Fit(
+        partial(BPANNClassifier, max_points=20, **SEED), partial(sparse, classes=3)
+    ),
+    "BPA-P": Fit(partial(BPAPClassifier, max_points=20, **SEED), two_classes),
+    "Ahpatron, sparse": Fit(
+        partial(AhpatronClassifier, max_points=20, **SEED), partial(sparse, classes=3)
+    ),
+    "BSGD, projection": Fit(
+        partial(BSGDClassifier, policy="projection", max_points=20, **SEED), plane
+    ),
+    "BSGD, merging": Fit(partial(BSGDClassifier, policy="merging", max_points=20, **SEED), plane),
+    "BSGD, merging, sparse": Fit(
+        partial(BSGDClassifier, policy="merging", search="golden", max_points=20, **SEED),
+        partial(sparse, classes=2),
+    ),
     "AVM": Fit(partial(AVMClassifier, **SEED), two_classes),
     "AVM, classes": Fit(partial(AVMClassifier, "margin_log_loss", **SEED), plane),
     "AVM, average": Fit(
@@ -229,6 +296,8 @@ MODELS = {
             AVMClassifier, coverage="hyperrectangle", delta=0.5, exact_probability=0.1, **SEED
         ), two_classes
     ),
+    "AVM, margins": Fit(partial(AVMClassifier, delta=1.0, exact_margin=0.0, **SEED), plane),
+    "AVM, several numbers": Fit(partial(AVMRegressor, average=True, **SEED), several),
     "AVM, numbers": Fit(partial(AVMRegressor, **SEED), curve),
     "AVM, ball and cap": Fit(
         partial(AVMRegressor, average=True, delta=0.1, max_points=20, **SEED), curve
@@ -418,7 +487,9 @@ def predicted_first() -> str:
 
 def other_caps() -> str:
     made = plane(300)
-    models = [kind(max_points=12, **SEED) for kind in (ForgetronClassifier, RBPClassifier)]
+    models = [
+        kind(max_points=12, **SEED) for kind in (ForgetronClassifier, RBPClassifier, BSGDClassifier)
+    ]
     for cap, first in ((12, 0), (5, 100), (9, 200)):
         part = {key: array[first : first + 100] for key, array in made.items()}
         models = [model.set_params(max_points=cap).partial_fit(**part) for model in models]

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         NOGDRegressor,
         NORMAClassifier,
         NORMARegressor,
+        NoveltyDetector,
         NPBSGDClassifier,
         NPBSGDRegressor,
         OGDClassifier,
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
     from kernelstream.network.sharding import fit_sharded
     from kernelstream.pipeline import StreamModel
     from kernelstream.preparation import Preparation
-    from kernelstream.runs import ComparisonRun, Run, compare
+    from kernelstream.runs import ComparisonRun, Run, TuningRun, compare, tune
     from kernelstream.schedules import Parsimony, Steps
     from kernelstream.storage import ModelFileError
     from kernelstream.streams import make_multidist, make_regression_outliers
@@ -110,6 +111,7 @@ __all__ = [
     "NORMARegressor",
     "NPBSGDClassifier",
     "NPBSGDRegressor",
+    "NoveltyDetector",
     "OGDClassifier",
     "OGDRegressor",
     "POLKClassifier",
@@ -127,6 +129,7 @@ __all__ = [
     "SlidingKRLSRegressor",
     "Steps",
     "StreamModel",
+    "TuningRun",
     "WindowedOGDClassifier",
     "WindowedOGDRegressor",
     "__version__",
@@ -136,6 +139,7 @@ __all__ = [
     "make_multidist",
     "make_regression_outliers",
     "merge",
+    "tune",
 ]
 
 
@@ -153,6 +157,8 @@ _HOMES = {
     "Parsimony": "schedules",
     "Run": "runs",
     "Steps": "schedules",
+    "TuningRun": "runs",
+    "tune": "runs",
     "make_multidist": "streams",
     "make_regression_outliers": "streams",
 }

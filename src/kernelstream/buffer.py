@@ -40,7 +40,7 @@ class Buffer:
     """
 
     rows: Rows
-    targets: NDArray[Any]  # (n,)
+    targets: NDArray[Any]  # (n,), or (n, q)
     weights: NDArray[np.float64] | None = None  # (n,)
 
     @classmethod
@@ -106,6 +106,7 @@ class Buffer:
         *,
         weighted: bool = False,
         targets: Any = np.float64,
+        each: int = 1,
     ) -> Self:
         """What :meth:`to_arrays` described; nothing in it is trusted.
 
@@ -118,11 +119,15 @@ class Buffer:
         weighted : bool, default=False
             Whether there are weights.
         targets : dtype, default=float64
+        each : int, default=1
+            Targets of a sample.
         """
         found = {_OLD.get(name, name): array for name, array in arrays.items()}
         values, weights = found["targets"], found["weights"] if weighted else None
         columns = [values] if weights is None else [values, weights]
-        if values.dtype != targets or not len(values) or any(c.ndim != 1 for c in columns):
+        wanted = (len(values),) if each == 1 else (len(values), each)
+        flat = weights is None or weights.ndim == 1
+        if values.dtype != targets or not len(values) or values.shape != wanted or not flat:
             raise ValueError("the samples that wait have no targets")
         if sparse:
             parts = [found[name] for name in _SPARSE]
@@ -135,7 +140,7 @@ class Buffer:
                 raise ValueError("the samples that wait are not rows of features")
             rows = dense_rows(dense)
         if weights is not None and not (
-            weights.dtype == np.float64 and weights.shape == values.shape and (weights >= 0.0).all()
+            weights.dtype == np.float64 and weights.shape == wanted[:1] and (weights >= 0.0).all()
         ):
             raise ValueError("the weights of the samples that wait are not weights")
         finite = all((np.abs(column) <= LARGEST_ENTRY).all() for column in columns)

@@ -4,78 +4,36 @@ from __future__ import annotations
 
 import copy
 import itertools
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone, is_classifier
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from kernelstream import registry, storage
+from kernelstream import fresh, registry, storage
 from kernelstream._version import __version__
+from kernelstream.explanation import Explanation, explain
+from kernelstream.importances import LOOK, ColumnImportances, features_by_column
 from kernelstream.models._classifier import StreamClassifier, outputs_for
 from kernelstream.models._files import Saved, embed, rebuild
 from kernelstream.models._regressor import StreamRegressor
 from kernelstream.models._stream import as_before_on_error
 from kernelstream.models.in_units import InUnits
-from kernelstream.parameters import parameters_of
+from kernelstream.models.novelty import NoveltyDetector
 from kernelstream.parts import part_of, prefixed
 from kernelstream.preparation import Preparation
 from kernelstream.rows import as_rows
 from kernelstream.streams.batch import Batch
-from kernelstream.streams.errors import StreamError
-from kernelstream.streams.python_rows import as_batch, is_unnamed
-from kernelstream.targets import Targets, guess_task, read_targets
+from kernelstream.streams.python_rows import as_batch
+from kernelstream.targets import Targets, guess_task, nothing_like, read_targets
 
 __all__ = ["StreamModel", "guess_task"]
 
 #: What each task is learned with.
 TASKS = {"classification": StreamClassifier, "regression": StreamRegressor}
-
-
-def _fitting(model: Any, task: str, preparation: Preparation) -> Any:
-    """A new estimator, its parameters as rows prepared like this need them."""
-    known = registry.models()
-    if not isinstance(model, str):
-        model = clone(model)
-        if getattr(model, "gamma", None) == "auto":
-            model.set_params(gamma=preparation.suggested_gamma)
-        return model
-    if model not in known:
-        raise ValueError(f"model must be an estimator or one of {', '.join(known)}: {model!r:.80}")
-    kind = known[model].regressor if task == "regression" else known[model].classifier
-    if kind is None:
-        raise ValueError(f"{model} does not learn {task}: take another model")
-    suiting = {
-        "random_state": 0,
-        "gamma": preparation.suggested_gamma,
-        "standardize": not preparation.in_moving_units,
-    }
-    return kind(**{name: value for name, value in suiting.items() if name in parameters_of(kind)})
-
-
-def _nothing(targets: NDArray[Any]) -> Any:
-    """In place of a target that is missing, or of a class when none is known."""
-    return {"U": "", "b": None}.get(targets.dtype.kind, np.nan)
-
-
-def _raw_column(feature: str, inputs: Mapping[str, str]) -> str:
-    """The raw column that a feature is made of; texts that share features are named together.
-
-    >>> _raw_column("day cos week", {"day": "date"}), _raw_column("city=Bonn", {"city": "text"})
-    ('day', 'city')
-    """
-    if feature in inputs:
-        return feature
-    texts = [name for name, kind in inputs.items() if kind == "text"]
-    if re.fullmatch(r"(text|other texts )\[\d+\]", feature) and texts:
-        return " or ".join(texts)
-    own = [name for name in inputs if feature.startswith((f"{name} ", f"{name}="))]
-    return max(own, key=len) if own else feature
 
 
 class StreamModel(Saved):
@@ -158,6 +116,24 @@ class StreamModel(Saved):
         self.estimator = self._in_units(model)
         self.unlabelled_ = 0
         self._kind = preparation.schema.get(target)  # of the target, once known
+        #: Follows which columns matter, where that is wanted: see :meth:`follow_importances`.
+        self.importances: ColumnImportances | None = None
+        #: Says how unusual rows are, where that is wanted: see :meth:`follow_novelty`.
+        self.detector: NoveltyDetector | None = None
+
+    def follow_importances(self) -> Self:
+        """From now on, learn along which columns matter: what shuffling each does to the loss.
+
+        It takes five predictions for every eight rows.
+        """
+        self.importances = self.importances or ColumnImportances()
+        return self
+
+    def follow_novelty(self) -> Self:
+        """From now on, learn along which rows are usual: see :meth:`novelty`."""
+        prepared = self.preparation.in_moving_units
+        self.detector = self.detector or NoveltyDetector(random_state=0, standardize=not prepared)
+        return self
 
     @classmethod
     def for_rows(
@@ -186,20 +162,7 @@ class StreamModel(Saved):
         **preparing
             ``units, warm_up, buckets, standardise`` as for :class:`~kernelstream.Preparation`.
         """
-        unnamed = is_unnamed(rows)
-        batch, schema = as_batch(rows, unnamed=unnamed)
-        if target not in batch.columns:
-            raise StreamError(
-                f"the rows have no column {target!r}; they have {list(schema)!r:.300}"
-            )
-        width = batch.matrix.shape[1] if unnamed else None
-        preparation = Preparation(schema, ignore=[target], matrix_width=width, **preparing)
-        preparation.start(batch)
-        if task is None and isinstance(model, str):
-            task = guess_task(batch.columns[target])
-        elif task is None:
-            task = "classification" if is_classifier(model) else "regression"
-        return cls(_fitting(model, task, preparation), preparation, target, task)
+        return cls(*fresh.parts_for(rows, target, model, task, preparing))
 
     def _in_units(self, model: Any) -> Any:
         """A regressor that needs its target in units learns in them."""
@@ -224,9 +187,25 @@ class StreamModel(Saved):
         if len(batch):
             with self._all_or_nothing():
                 X, targets = self.admit(batch)
-                if len(targets):
-                    self.estimator.partial_fit(X, targets)
+                for part in self._parts(len(targets)):
+                    self.estimator.partial_fit(X[part], targets[part])
+                    self.note_learned(X[part], targets[part])
         return self
+
+    def _parts(self, n: int) -> Iterator[slice]:
+        """Samples to be learned, up to each look at the importances."""
+        first = 0
+        while first < n:
+            end = min(n, first + (n if self.importances is None else self.importances.until_look()))
+            yield slice(first, end)
+            first = end
+
+    def note_learned(self, X: Any, targets: NDArray[Any]) -> None:
+        """Samples that :attr:`estimator` has just learned, at most up to the next look."""
+        if self.importances is not None:
+            self.importances.follow(X, targets, self.preparation, self.estimator)
+        if self.detector is not None:
+            self.detector.partial_fit(X)
 
     def learn_one(self, row: Mapping[str, Any]) -> Self:
         """Learn from one row."""
@@ -251,7 +230,8 @@ class StreamModel(Saved):
             X, targets, known = self._admit(batch)
             self._check_ahead(X, targets[known])
             predicted = self._teach(X, targets, known)
-        return predicted, targets if known.all() else np.where(known, targets, _nothing(targets))
+        missing = nothing_like(targets)
+        return predicted, targets if known.all() else np.where(known, targets, missing)
 
     def flush(self) -> Self:
         """Learn now from rows kept waiting: the stream is over."""
@@ -274,10 +254,13 @@ class StreamModel(Saved):
         if nothing_known:  # the first label comes alone: no class is known before
             first = int(np.argmax(known)) if known.any() else len(known)
             edges = np.union1d(edges, [edge for edge in (first, first + 1) if edge < len(known)])
+        if self.importances is not None:  # and so do looks
+            looks = (self.importances.rows + np.cumsum(known)) % LOOK == 0
+            edges = np.union1d(edges, np.flatnonzero(looks[:-1] & known[:-1]) + 1)
         predicted = []
         for first, end in itertools.pairwise([0, *edges[edges > 0].tolist(), len(known)]):
             if self.task == "classification" and not hasattr(self.model, "_state"):
-                predicted.append(np.full(end - first, _nothing(targets)))
+                predicted.append(np.full(end - first, nothing_like(targets)))
                 if known[first]:
                     self.model.partial_fit(X[first:end], targets[first:end])
             elif known[first]:
@@ -286,6 +269,8 @@ class StreamModel(Saved):
                 )
             else:  # one by one: how many rows are evaluated at once changes the last bits
                 predicted.extend(self.estimator.predict(X[i : i + 1]) for i in range(first, end))
+            if known[first]:
+                self.note_learned(X[first:end], targets[first:end])
         return np.concatenate(predicted)
 
     def _check_ahead(self, X: Any, targets: NDArray[Any]) -> None:
@@ -304,7 +289,7 @@ class StreamModel(Saved):
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         """An error in here leaves everything as it was; see also :meth:`_check_ahead`."""
-        parts = [self, self.preparation]
+        parts = [self, self.preparation, *([] if self.importances is None else [self.importances])]
         if self.estimator is not self.model:
             parts.append(self.estimator)
         if not hasattr(self.model, "_state"):  # nothing of it can be changed in place
@@ -360,6 +345,16 @@ class StreamModel(Saved):
             return np.empty((0, 2))
         return self.model.predict_interval(X, coverage)  # type: ignore[no-any-return]
 
+    def novelty(self, rows: Any) -> NDArray[np.float64]:
+        """(n,): which part of the latest rows was less unusual than each of these, from 0 to 1.
+
+        After :meth:`follow_novelty` and some rows.
+        """
+        if self.detector is None or not hasattr(self.detector, "_state"):
+            raise ValueError("which rows are usual was not learned: call follow_novelty() first")
+        X = self._features(rows)
+        return self.detector.novelty(X) if X.shape[0] else np.empty(0)
+
     @property
     def classes_(self) -> NDArray[Any]:
         """The labels met so far, sorted."""
@@ -367,19 +362,32 @@ class StreamModel(Saved):
 
     @property
     def column_importances_(self) -> dict[str, float]:
-        """How strongly predictions react to each raw column, as parts of 1, largest first.
+        """How much each raw column matters, as parts of 1, largest first.
 
-        Empty where the estimator does not know.
+        After :meth:`follow_importances`: what shuffling it among the latest rows adds to the loss.
+        Else how strongly predictions react to it, where the estimator knows; or nothing.
         """
+        if self.importances is not None and self.importances.means:
+            return self.importances.shares()
         if not hasattr(self.model, "column_importances_"):
             return {}
-        preparation = self.preparation
-        found: dict[str, float] = {}
-        names = preparation.feature_names_out
-        for name, share in zip(names, self.model.column_importances_.tolist(), strict=True):
-            column = _raw_column(name, preparation.inputs)
-            found[column] = found.get(column, 0.0) + share
+        shares = self.model.column_importances_
+        columns = features_by_column(self.preparation)
+        found = {name: float(shares[places].sum()) for name, places in columns.items()}
         return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+    def explain(self, rows: Any, most: int = 5) -> list[Explanation]:
+        """What decided the prediction of each row.
+
+        Parameters
+        ----------
+        rows : data frame, dict, list of dicts, columns or batch
+        most : int, default=5
+            Columns to be named in each.
+        """
+        self._check_taught()
+        batch = self._batch(rows)
+        return explain(self, batch, most) if len(batch) else []
 
     def what_it_did(self) -> str:
         """A sentence about how it predicts and what changed; nothing where it has none."""
@@ -460,6 +468,12 @@ class StreamModel(Saved):
         if isinstance(self.estimator, InUnits):
             header["units"], units = self.estimator.to_document()
             arrays |= units
+        if self.importances is not None:
+            header["importances"], held = self.importances.to_document()
+            arrays |= prefixed("importances_", held)
+        if self.detector is not None:
+            header["detector"], held = embed(self.detector, "detector_")
+            arrays |= held
         return header, arrays
 
     @classmethod
@@ -484,4 +498,13 @@ class StreamModel(Saved):
             result.estimator.restore(header["units"], arrays, preparation.width)
         elif header["units"] is not None:
             raise ValueError("the model has units of its own")
+        if header.get("importances") is not None:
+            held = part_of("importances_", arrays)
+            result.importances = ColumnImportances.from_document(
+                header["importances"], held, preparation.width
+            )
+        if header.get("detector") is not None:
+            result.detector = rebuild(header["detector"], arrays, "detector_")
+            if not isinstance(result.detector, NoveltyDetector):
+                raise ValueError("the detector of unusual rows is not one")
         return result

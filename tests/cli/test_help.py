@@ -63,7 +63,7 @@ def test_the_examples_run_in_order(tool, tmp_path, monkeypatch):
     assert files == {
         "market.csv", "market.parquet", "model.ks", "report.html", "predictions.csv", "small.ks",
         "merged.ks", "demo-output", "delta.png", "features.parquet", "features.html", "polk.ks",
-        "model.html", "compare.html", "model.py",
+        "model.html", "compare.html", "model.py", "values.csv",
     }  # fmt: skip
     assert len(list((tmp_path / "demo-output").iterdir())) == 6
 

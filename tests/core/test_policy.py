@@ -51,7 +51,7 @@ def transitions(n=TRANSITIONS, seed=0):
 def learn(
     program, data, method="corrected", beta=0.1, regularisation=0.0, schedule="constant",
     initial_step=0.5, decay=0.0, budget="fixed", budget_number=0.1, most=10**9, averaging=0.0,
-    horizon=np.inf, sparse=False, state=None,
+    horizon=np.inf, sparse=False, state=None, tracking="average",
 ):  # fmt: skip
     """Run the pass to its end, growing the state; returns state, reason, next."""
     states, rewards, next_states, discounts = data
@@ -63,7 +63,7 @@ def learn(
     )  # fmt: skip
     both = np.stack([states, next_states], axis=1).reshape(-1, states.shape[1])
     if state is None:
-        state = allocate(states.shape[1], columns, 4, 1)
+        state = allocate(states.shape[1], columns + (tracking == "momentum"), 4, 1)
     rows, i = rows_of(both, sparse), 0
     while True:
         reason, i = call_pass(
@@ -78,7 +78,7 @@ def learn(
             return state, reason, i
 
 
-def compare(data, program=None, twin=None, sparse=False, **options):
+def compare(data, program=None, twin=None, sparse=False, closeness=1e-7, **options):
     """The compiled pass and the twin learn the same functions on the same points."""
     program = gaussian(0.7) if program is None else program
     twin = naive_kernels.gaussian(0.7) if twin is None else twin
@@ -98,21 +98,36 @@ def compare(data, program=None, twin=None, sparse=False, **options):
         expected.append(slow.tracked)
     K = naive_kernels.matrix(twin, GRID, points_of(state))
     K_slow = naive_kernels.matrix(twin, GRID, slow.points)
-    assert K @ weights_of(state, 1) == pytest.approx(
-        K_slow @ np.column_stack(expected), rel=1e-6, abs=1e-7
+    found = K @ weights_of(state, 1)[:, : len(expected)]
+    assert found == pytest.approx(
+        K_slow @ np.column_stack(expected), rel=min(1e-6, 10.0 * closeness), abs=closeness
     )
     assert state.status[0]["error_spent"] == pytest.approx(sum(slow.errors), rel=1e-6, abs=1e-8)
     return state, slow
 
 
 @pytest.mark.parametrize("averaging", [0.0, 4.0])
-@pytest.mark.parametrize("method", METHODS)
-def test_the_pass_equals_its_twin(method, averaging):
+@pytest.mark.parametrize(
+    ("method", "tracking"), [*((method, "average") for method in METHODS), ("scalar", "momentum")]
+)
+def test_the_pass_equals_its_twin(method, tracking, averaging):
     state, slow = compare(
-        transitions(), method=method, averaging=averaging, regularisation=0.05, budget_number=0.05
-    )
+        transitions(), method=method, averaging=averaging, regularisation=0.05, budget_number=0.05,
+        tracking=tracking,
+    )  # fmt: skip
     assert 2 < state.order < TRANSITIONS
     assert max(slow.errors) > 0.01
+
+
+@pytest.mark.parametrize("tracking", ["average", "momentum"])
+def test_one_number_is_algorithm_1_as_printed(tracking):
+    """(19) or (20), (24), KOMP, in twenty runs. The kernel is narrow and the compression not
+    small, so that no condition comes near 1e8: there rounding decides what is removed."""
+    for seed in range(size(20, 3)):
+        compare(
+            transitions(25, seed), gaussian(4.0), naive_kernels.gaussian(4.0), method="scalar",
+            tracking=tracking, beta=0.2, regularisation=0.05, budget_number=0.03, closeness=1e-9,
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["laplacian", "matern52", "scaled sum", "product of sums"])

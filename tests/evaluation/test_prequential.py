@@ -16,6 +16,7 @@ from kernelstream.evaluation import Prequential, Trace, prequential
 from kernelstream.evaluation import trace as trace_module
 from kernelstream.evaluation.baselines import Baselines
 from kernelstream.evaluation.labels import Labels
+from kernelstream.evaluation.risk import sample_losses
 
 N = 240
 
@@ -35,7 +36,7 @@ def samples(classes=3, n=N, seed=0, names=None):
 CASES = {
     "classes": (
         lambda: POLKClassifier(random_state=0),
-        {"metrics": ["accuracy", "balanced_accuracy", "f1", "kappa"]},
+        {"metrics": ["accuracy", "balanced_accuracy", "f1", "kappa", "kappa_temporal"]},
         samples(5, names=["a", "bb", "c", "d", "e"]),
     ),
     "scores of two": (
@@ -421,3 +422,73 @@ def test_finishing_an_empty_run():
     trace = Prequential(POLKRegressor()).finish()
     assert isinstance(trace, Trace)
     assert len(trace) == 0
+
+
+class TestHeldOut:
+    """The error and the regularised risk of the function as it is at each record."""
+
+    @pytest.mark.parametrize("estimator_class", [POLKClassifier, POLKRegressor])
+    def test_columns_are_what_the_model_then_gives(self, estimator_class):
+        X, y = samples(3 if estimator_class is POLKClassifier else 0)
+        stream, held = slice(20, 170), slice(170, None)
+        model = estimator_class(alpha=0.01, random_state=0).partial_fit(X[:20], y[:20])
+        again, losses = copy.deepcopy(model), []
+        trace = prequential(model, (X[stream], y[stream]), every=50, held_out=(X[held], y[held]))
+        columns = trace.to_columns()
+
+        def values(rows):
+            return (again.decision_function if hasattr(again, "classes_") else again.predict)(rows)
+
+        for i in range(20, 170):
+            losses.append(sample_losses(again, values(X[i : i + 1]), y[i : i + 1])[0])
+            again.partial_fit(X[i : i + 1], y[i : i + 1])
+            if (i - 19) % 50 == 0:
+                k, said = (i - 19) // 50 - 1, again.predict(X[held])
+                numbers = estimator_class is POLKRegressor
+                error = np.abs(said - y[held]) if numbers else said == y[held]
+                shape = 0.005 * again.expansion_.norm() ** 2
+                risk = np.mean(sample_losses(again, values(X[held]), y[held])) + shape
+                assert columns["held_out"][k] == pytest.approx(np.mean(error))
+                assert columns["held_out_risk"][k] == pytest.approx(risk)
+                assert columns["risk"][k] == pytest.approx(np.mean(losses) + shape)
+
+    def test_a_run_goes_on_with_what_was_held_out(self):
+        X, y = samples()
+        held = X[200:], y[200:]
+        whole = prequential(
+            POLKClassifier(random_state=0), (X[:200], y[:200]), every=50, held_out=held
+        )
+        run = Prequential(
+            POLKClassifier(random_state=0), every=50, held_out=held, losses=True
+        )  # fmt: skip
+        run.update(X[:70], y[:70])
+        header, arrays = run.state()
+        with pytest.raises(ValueError, match="held_out must be given again"):
+            Prequential.restore(run.model, header, arrays)
+        again = Prequential.restore(run.model, header, arrays, held_out=held)
+        again.update(X[70:200], y[70:200])
+        ours, theirs = again.finish().to_columns(), whole.to_columns()
+        for name in ("held_out", "held_out_risk", "risk"):
+            assert np.array_equal(ours[name], theirs[name])
+
+    def test_other_models_have_no_risk(self):
+        X, y = samples()
+        trace = prequential(
+            SGDClassifier(random_state=0), (X[:200], y[:200]), every=100, classes=range(3),
+            held_out=(X[200:], y[200:]),
+        )  # fmt: skip
+        columns = trace.to_columns()
+        assert np.isnan(columns["risk"]).all()
+        assert not np.isnan(columns["held_out"]).any()
+
+    @pytest.mark.parametrize(
+        ("held_out", "metrics", "message"),
+        [
+            ([1, 2, 3], None, "tuple"),
+            ((np.zeros((3, 2)), np.zeros(2)), None, "3 rows"),
+            ((np.zeros((3, 2)), np.zeros(3)), ["log_loss"], "name another one first"),
+        ],
+    )
+    def test_unusable(self, held_out, metrics, message):
+        with pytest.raises(ValueError, match=message):
+            Prequential(POLKClassifier("log_loss"), metrics, held_out=held_out)

@@ -1,31 +1,5 @@
-"""Files and models that many tests of the command line start from."""
+"""What tests of the command line start from, for those that look at models through it."""
 
-from pathlib import Path
-from typing import Any
+from tests.cli.conftest import rows, tool
 
-import pytest
-
-from tests.cli.tools import Tool, write_rows
-
-#: Importing it takes a while, and only the server of `tests.cli.tools` should.
-collect_ignore = ["child.py"]
-
-
-@pytest.fixture
-def tool(monkeypatch: pytest.MonkeyPatch, capsys: Any, tmp_path: Path) -> Tool:
-    """The command line, in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    return Tool(monkeypatch, capsys)
-
-
-@pytest.fixture
-def rows(tmp_path: Path) -> Path:
-    """A CSV file with categories, gaps and a constant column."""
-    return write_rows(tmp_path / "rows.csv", 400)
-
-
-@pytest.fixture
-def model(tool: Tool, rows: Path) -> Path:
-    """A model that learned those rows."""
-    tool("learn", rows, "--target", "label", "--model", "polk", "--out", "model.ks")
-    return rows.with_name("model.ks")
+__all__ = ["rows", "tool"]

@@ -64,16 +64,51 @@ def learned_chain(**parameters):
 @pytest.mark.parametrize(("method", "rate"), [("corrected", 0.001), ("corrected", 0.1),
                                               ("gradient", 0.05)])  # fmt: skip
 def test_a_table_of_values_is_found(method, rate):
-    assert learned_chain(method=method, tracking_rate=rate) == pytest.approx(
-        chain_values(0.9), rel=0.05
-    )
+    found = learned_chain(method=method, tracking_rate=rate)
+    assert found == pytest.approx(chain_values(0.9), rel=0.05)
 
 
-def test_the_recursion_as_printed_does_not_find_it():
+def random_walk(episodes, seed=0):
+    """Five places in a row, a step to either side; it ends beyond the first and the last, and only
+    the latter pays: V(i) = i / 6."""
+    random = np.random.default_rng(seed)
+    places, following = [], []
+    for _ in range(episodes):
+        place = int(random.integers(1, 6))
+        while 0 < place < 6:
+            places.append(place)
+            place += 1 if random.random() < 0.5 else -1
+            following.append(place)
+    here, there = np.array(places), np.array(following)
+    ends = (there == 0) | (there == 6)
+    return here[:, None] / 6.0, (there == 6).astype(float), there[:, None] / 6.0, ends
+
+
+def test_episodes_that_end_need_no_discount():
+    """Every value within 5 % of the truth."""
+    places = np.arange(1, 6)[:, None] / 6.0
+    model = KernelPolicyEvaluation(
+        1.0, gamma=30.0, eta0=0.03, tracking_rate=1e-5, compression_error=1e-4,
+        average=True, random_state=0,
+    ).partial_fit(*random_walk(5000))  # fmt: skip
+    assert model.predict(places) == pytest.approx(places[:, 0], rel=0.05)
+    assert model.model_order_ == 5
+
+
+def test_without_discount_the_ends_must_be_known():
+    states, rewards, next_states, ends = random_walk(3)
+    model = KernelPolicyEvaluation(1.0)
+    with pytest.raises(ValueError, match=r"discount=1 is for episodes that end.*terminal"):
+        model.partial_fit(states, rewards, next_states)
+    assert not is_fitted(model)
+    model.partial_fit(states, rewards, next_states, ends)
+
+
+def test_the_general_algorithm_with_one_number_does_not_find_it():
     """One number for all states: E[delta] = 0 for many functions; squared delta: biased."""
-    for rate in (0.01, 1.0):
-        wrong = learned_chain(method="scalar", tracking_rate=rate) / chain_values(0.9) - 1.0
-        assert np.abs(wrong).max() > 0.1
+    for rate, tracking in ((0.01, "average"), (1.0, "average"), (0.01, "momentum")):
+        found = learned_chain(method="scalar", tracking_rate=rate, tracking=tracking)
+        assert np.abs(found / chain_values(0.9) - 1.0).max() > 0.1
 
 
 def test_a_value_function_in_closed_form():
@@ -216,7 +251,9 @@ def test_bad_input_changes_nothing(name):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"discount": 1.0}, "discount"),
+        ({"discount": 1.1}, "discount"),
+        ({"tracking": "both"}, "tracking"),
+        ({"tracking": "momentum"}, "'momentum' .* is for method='scalar'"),
         ({"discount": -0.1}, "discount"),
         ({"method": "td"}, "method"),
         ({"tracking_rate": 0.0}, "tracking_rate"),

@@ -15,7 +15,8 @@ REGRESSORS = [method.regressor for method in METHODS.values() if method.regresso
 POLK, AVM, COLK = (list(METHODS[name].estimators) for name in ("polk", "avm", "colk"))
 #: Those that learn one kernel expansion, with points and weights of its own.
 EXPANSIONS = [kind for kind in ESTIMATORS if issubclass(kind, KernelEstimator)]
-KOMP = [kind for kind in EXPANSIONS if kind()._factored]
+FACTORED = [kind for kind in EXPANSIONS if kind()._factored]
+KOMP = [kind for kind in FACTORED if "compression_error" in parameters_of(kind)]
 
 
 def having(estimator_class, **values):

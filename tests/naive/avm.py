@@ -109,7 +109,9 @@ def avm(
             weights[place] += step
         decisions.append(None if place is None else int(place))
         if projected:  # step 13; lambda |w*|^2 <= 2 l(0) for both losses
-            largest = max(largest, weight * (y[t - 1] ** 2 if loss == "squared_error" else 2.0))
+            largest = max(
+                largest, weight * (np.sum(y[t - 1] ** 2) if loss == "squared_error" else 2.0)
+            )
             gram = kernel(((points[:, None] - points[None]) ** 2).sum(axis=2))
             norm = math.sqrt(max(0.0, float(np.sum(weights * (gram @ weights)))))
             if norm > math.sqrt(largest / regularisation):

@@ -44,6 +44,11 @@ COMMANDS = {
         "Learn from a stream: every row is predicted first, then learned from.",
         "kernelstream learn market.csv --target direction --out model.ks --report report.html",
     ),
+    "tune": Command(
+        "tune.tune",
+        "Search for good parameters of one method, many candidates in one pass over the stream.",
+        "kernelstream tune market.csv --target direction --model polk --trials 9 --rows 5000",
+    ),
     "compare": Command(
         "compare.compare",
         "Programs side by side: one pass, each predicts every row first, then learns it.",
@@ -90,6 +95,12 @@ COMMANDS = {
         "model.merge",
         "The mean function of several models, compressed: one model for all of them.",
         "kernelstream merge polk.ks small.ks --max-points 50 --out merged.ks",
+    ),
+    "policy": Command(
+        "policy.policy",
+        "Learn what every state is worth under the policy that made a log, step by step.",
+        "kernelstream policy market.csv --reward demand --drop time --drop zone --drop direction "
+        "--drop temperature --drop wind --discount 0.9 --values values.csv",
     ),
     "demo": Command(
         "demo.demo",

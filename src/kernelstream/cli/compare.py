@@ -11,6 +11,7 @@ import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from kernelstream.cli import options
 from kernelstream.cli.display import ComparisonDisplay, grid, show_files, show_notes, size
@@ -94,11 +95,12 @@ def _print_table(result: Comparison, files: dict[str, Path | None]) -> None:
     console = Console()
     title = f"{result.samples:,} rows, {result.task}"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=0)
-    table.add_column("program", overflow="fold")
+    longest = max(len(each.name) for each in result.contestants)
+    table.add_column("program", overflow="fold", min_width=min(longest, 26))
     fewer = any(each.rows != result.samples for each in result.contestants)
-    columns = [name.replace("_", " ") for name in result.metrics]
-    for name in [*columns, "us per row", "memory", *(["rows"] if fewer else [])]:
-        table.add_column(name, justify="right")
+    columns = [name.replace("_", "\n") for name in result.metrics]
+    for name in [*columns, "us\nper row", "memory", *(["rows"] if fewer else [])]:
+        table.add_column(Text(name), justify="right")
     for each in result.contestants:
         values = [quality.number(each.values.get(name)) for name in result.metrics]
         held = "-" if np.isnan(each.nbytes) or each.rule else size(each.nbytes)

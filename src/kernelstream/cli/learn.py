@@ -169,6 +169,19 @@ _OWN = {
     ),
     "every": of_run(int, "Samples between two records.", 1000, min=1),
     "window": of_run(int, "Samples of the windowed metrics.", 1000, min=1),
+    "importances": of_run(
+        bool,
+        "Learn along which columns matter, by shuffling each; the automatic model knows it from "
+        "its slopes, too.",
+        False,
+        "--importances",
+    ),
+    "anomalies": of_run(
+        bool,
+        "Learn along which rows are usual: predict --novelty then shows it.",
+        False,
+        "--anomalies",
+    ),
     "lag": of_run(int, "Labels come this many samples late.", 0, min=0),
 }
 _ROWS = {

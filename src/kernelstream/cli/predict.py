@@ -27,6 +27,8 @@ from kernelstream.streams.columns import check_present
 ModelFile = Annotated[Path, typer.Argument(help="A model written by learn, merge or compress.")]
 DataFile = Annotated[str, typer.Argument(help="Raw rows as learned from; - is standard input.")]
 
+#: Columns that --explain names.
+_EFFECTS = 3
 #: Suffixes that say of a file what predictions are not.
 _NOT_CSV = {".parquet", ".arrow", ".feather", ".npz", ".json", ".html", ".ks"}
 
@@ -56,6 +58,22 @@ def predict(
             "for example (learn --model auto or krlst)."
         ),
     ] = None,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            help="Also the columns that decided each prediction, and how strongly: by how much it "
+            "would change the other way if nothing were known of the column.",
+        ),
+    ] = False,
+    novelty: Annotated[
+        bool,
+        typer.Option(
+            "--novelty",
+            help="Also how unusual each row is: which part of the rows learned last was less "
+            "unusual, from 0 to 1 (learn --anomalies).",
+        ),
+    ] = False,
     keep: Annotated[
         Optional[list[str]],
         typer.Option(help="A column to copy in front of the prediction; may be repeated."),
@@ -70,7 +88,12 @@ def predict(
     learned = load_stream_model(model)
     kept = list(dict.fromkeys(keep or []))
     beside = _score_columns(learned, scores, probabilities) | _interval_columns(learned, interval)
+    if novelty and learned.detector is None:
+        raise UserError(f"{model} does not know which rows are usual", "use learn --anomalies")
+    if novelty:
+        beside[("novelty",)] = learned.novelty
     ours = ["line", f"predicted_{learned.target}", *itertools.chain.from_iterable(beside)]
+    ours += ["because"] * explain
     theirs = [f"{name}_" if name in ours else name for name in kept]
     source = _open(learned, file, {**reading, "live": file == "-"}, keep=kept)
     with contextlib.closing(source):
@@ -84,6 +107,8 @@ def predict(
                 columns.append(learned.predict(batch).tolist())
                 for compute in beside.values():
                     columns.extend(compute(batch).reshape(len(batch), -1).T.tolist())
+                if explain:
+                    columns.append(list(map(str, learned.explain(batch, _EFFECTS))))
                 writer.writerows(zip(*columns, strict=True))
                 if file == "-":
                     stream.flush()  # whoever sent the rows may be waiting for the answer

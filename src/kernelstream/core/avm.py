@@ -39,6 +39,7 @@ from kernelstream.core.loss import (
     loss_derivative,
     margin_of,
     target_of,
+    vector_derivative,
 )
 from kernelstream.core.passes import (
     DIVERGED,
@@ -170,6 +171,15 @@ def _mistake(loss, outputs, f, target):
 
 
 @inner
+def _distance(f, targets, i, outputs):
+    """The mean absolute error of several numbers."""
+    total = 0.0
+    for c in range(outputs):
+        total += abs(f[c] - targets[i, c])
+    return total / outputs
+
+
+@inner
 def _project(state, rule, kept, new, f):
     """Note |w|^2 and project onto the ball of radius sqrt(2 l(0) / lambda) (step 13).
 
@@ -198,7 +208,8 @@ def cell_pass(
 ):  # fmt: skip
     """Learn from the samples ``first`` onwards, one at a time.
 
-    Arguments and results as of ``core/loop.py: sample_pass``.
+    Arguments and results as of ``core/loop.py: sample_pass``; ``extra`` has the targets of each
+    sample where they are several numbers.
     """
     state = State(
         points, square_norms, absolute_norms, self_kernels, weights, factor, diagonal, status
@@ -207,6 +218,7 @@ def cell_pass(
     loss, loss_number, outputs = rule.loss, rule.loss_number, rule.outputs
     regularisation, most, exact = rule.regularisation, rule.most, rule.exact
     suffix, memory, projected = rule.suffix, rule.memory, rule.ball > 0
+    vector = outputs > 1 and loss >= FIRST_REGRESSION_LOSS
     program = Program(codes, numbers, needs_dots, needs_squares, needs_l1, depth)
     rows = Rows(dense, data, indices, indptr, sparse)
     point = Rows(np.empty((1, points.shape[0])), data[:0], indices[:0], indptr[:0], False)
@@ -264,7 +276,10 @@ def cell_pass(
             for c in range(outputs):
                 predictions[i, c] = f[c] if latest else mean[c]
         target = target_of(loss, outputs, targets[i])
-        active = loss_derivative(loss, loss_number, f, outputs, target, slope)
+        if vector:
+            active = vector_derivative(loss, loss_number, f, outputs, extra, i, slope)
+        else:
+            active = loss_derivative(loss, loss_number, f, outputs, target, slope)
 
         t = record.steps + 1
         kept = (t - 1.0) / t
@@ -276,7 +291,10 @@ def cell_pass(
                 if not abs(new[c] / scale) <= LARGEST_WEIGHT:
                     return DIVERGED, i
         if compared:
-            gap = _mistake(loss, outputs, f, target) - _mistake(loss, outputs, mean, target)
+            if vector:
+                gap = _distance(f, extra, i, outputs) - _distance(mean, extra, i, outputs)
+            else:
+                gap = _mistake(loss, outputs, f, target) - _mistake(loss, outputs, mean, target)
             record.tracker += (gap - record.tracker) / memory
         started = t - 1 - record.averaged  # the step before the block being averaged
         if 0.0 < suffix < 1.0 and record.averaged > 0 and started <= (1.0 - suffix) * (t - 1):
@@ -289,6 +307,8 @@ def cell_pass(
         record.scale = scale
         if projected:
             zero_loss = target * target if loss == SQUARED_ERROR else 2.0
+            if vector:
+                zero_loss = dot(extra, i, extra, i, 0, outputs)
             record.largest = max(record.largest, sample_weights[i] * zero_loss)
         if active:
             record.taken += 1

@@ -21,9 +21,9 @@ from kernelstream.core.direct import (
     TRANSITION,
 )
 from kernelstream.core.direct.adaptive_margin import adapt_width, width_of
-from kernelstream.core.direct.gradient import gradient_step, gradients
+from kernelstream.core.direct.gradient import gradient_step, gradients, vector_step
 from kernelstream.core.direct.passive_aggressive import passive_aggressive_step
-from kernelstream.core.direct.pull import pulled
+from kernelstream.core.direct.pull import own_samples, pulled
 from kernelstream.core.direct.quasi_gradient import quasi_gradients
 from kernelstream.core.direct.transition import STATES, temporal_difference
 from kernelstream.core.grow import NOVELTY, SPAN
@@ -35,7 +35,7 @@ from kernelstream.core.grow.span import take_in
 from kernelstream.core.jit import compiled, inner, merged
 from kernelstream.core.kernel import STACK, Program, Rows, kernel_row, kernel_rows, self_value
 from kernelstream.core.lanes import dot
-from kernelstream.core.loss import HINGE, loss_value, target_of
+from kernelstream.core.loss import FIRST_REGRESSION_LOSS, HINGE, loss_value, target_of
 from kernelstream.core.passes import (
     DIVERGED,
     FULL,
@@ -77,8 +77,9 @@ def sample_pass(
     """Learn from the samples ``first`` onwards, one at a time.
 
     ``predictions``, (n, outputs) or with no rows, receives the prediction for each sample
-    before it is learned from. ``extra`` is a table of the rule that makes room, if any; its last
-    column has the step size of each sample, if they are given.
+    before it is learned from. ``extra`` is a table of the rule that makes room, or has the targets
+    of each sample, where they are several numbers, and in its last column step sizes that are
+    given.
 
     Returns
     -------
@@ -97,6 +98,7 @@ def sample_pass(
     direct, grow, reduce, outputs = rule.direct, rule.grow, rule.reduce, rule.outputs
     loss, loss_number, regularisation = rule.loss, rule.loss_number, rule.regularisation
     schedule, initial_step, decay = rule.schedule, rule.initial_step, rule.decay
+    vector = outputs > 1 and loss >= FIRST_REGRESSION_LOSS
     budget, budget_number, projection = rule.budget, rule.budget_number, rule.projection
     most, slack, averaged, columns = rule.most, rule.slack, rule.averaging > 0.0, weights.shape[0]
     rest = 2 if reduce == TO_NEIGHBOURS else 0
@@ -145,7 +147,11 @@ def sample_pass(
             kept = 1.0
         if direct == ADAPTIVE_MARGIN:
             loss_number = width_of(record, loss)
-        if direct == GRADIENT or direct == ADAPTIVE_MARGIN:
+        if vector:
+            active = vector_step(
+                loss, loss_number, outputs, f, extra, i, eta, sample_weights[i], slope, new
+            )
+        elif direct == GRADIENT or direct == ADAPTIVE_MARGIN:
             active = gradient_step(
                 loss, loss_number, outputs, f, target, eta, sample_weights[i], slope, new
             )
@@ -386,13 +392,19 @@ def block_pass(
             )
         elif rule.direct == TRANSITION:
             tracker = temporal_difference(
-                rule, record, f, self_value(program, norms[0, 0]), targets[i], extra[i, 0],
-                direction, tracked,
+                rule, record, f, earlier, self_value(program, norms[0, 0]), targets[i],
+                extra[i, 0], direction, tracked,
             )  # fmt: skip
         elif rule.direct == PULL:
+            if rule.risk_weight > 0.0:  # an agent that minds a risk: COLK at its own samples
+                own = own_samples(targets, i, count)
+                tracker, threshold = quasi_gradients(
+                    rule, record, f[:own], earlier[:own], targets, sample_weights, i,
+                    direction[:own],
+                )  # fmt: skip
             divisor = pulled(rule, f, targets, extra, i, direction)
         else:
-            gradients(rule, f, targets, sample_weights, i, direction)
+            gradients(rule, f, targets, extra, sample_weights, i, direction)
         if not np.isfinite(tracker) or not advance(
             state, past, rule, program, rows, start, values, norms, direction, tracked, divisor,
             steps if rule.direct != PULL else divisor,

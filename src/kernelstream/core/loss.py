@@ -170,6 +170,16 @@ def loss_derivative(code, number, f, outputs, target, out):
 
 
 @inner
+def vector_derivative(code, number, f, outputs, targets, i, out):
+    """:func:`loss_derivative` of the sum of the losses of several numbers, row ``i`` of targets."""
+    some = False
+    for c in range(outputs):
+        out[c] = _regression_slope(code, number, f[c] - targets[i, c])
+        some |= out[c] != 0.0
+    return some
+
+
+@inner
 def margin_of(code, f, outputs, target):
     """By how much the right class is ahead of the others; of numbers infinite."""
     if code >= FIRST_REGRESSION_LOSS:

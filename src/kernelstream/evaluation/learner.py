@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.base import is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
@@ -260,3 +261,17 @@ def _second_class(values: NDArray[np.float64], classes: NDArray[Any]) -> NDArray
     if values.ndim > 1 or len(classes) != 2:
         return np.full(len(values), np.nan)
     return np.where(np.isfinite(values), values, np.nan)
+
+
+def rows_between(X: Any, first: int, end: int) -> Any:
+    """Some rows of a matrix or a data frame."""
+    if isinstance(X, np.ndarray) or issparse(X):
+        return X[first:end]
+    return X.iloc[first:end] if hasattr(X, "iloc") else X[first:end]
+
+
+def check_whole(name: str, value: Any, least: int) -> None:
+    """Refuse what is not a whole number, or too small."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or not least <= value < 2**62:
+        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")

@@ -13,12 +13,14 @@ from sklearn.utils import check_array
 
 from kernelstream.buffer import Buffer
 from kernelstream.evaluation.baselines import Baselines
+from kernelstream.evaluation.held_out import HeldOut
 from kernelstream.evaluation.labels import buffer_from_state, buffer_state
-from kernelstream.evaluation.learner import Predictions
+from kernelstream.evaluation.learner import Predictions, check_whole, rows_between
 from kernelstream.evaluation.metrics import make_metrics
 from kernelstream.evaluation.programs import learner_for
 from kernelstream.evaluation.risk import LossDistribution
-from kernelstream.evaluation.trace import Trace
+from kernelstream.evaluation.trace import BESIDE_THE_STREAM, Trace
+from kernelstream.models._base import KernelEstimator
 from kernelstream.models.in_units import InUnits
 from kernelstream.parts import part_of, prefixed
 from kernelstream.rows import as_rows, check_columns
@@ -42,13 +44,14 @@ def prequential(
     fading: float = 0.999,
     lag: int = 0,
     classes: ArrayLike | None = None,
+    held_out: tuple[Any, Any] | None = None,
     on_record: OnRecord | None = None,
 ) -> Trace:
     """Run a model over a stream, testing it on each sample before it learns from it.
 
     Parameters
     ----------
-    model, metrics, every, window, fading, lag, classes, on_record
+    model, metrics, every, window, fading, lag, classes, held_out, on_record
         As for :class:`Prequential`. The model is changed in place.
     stream : (X, y), or an iterable of such pairs
         How the samples are cut into pairs makes no difference.
@@ -72,7 +75,8 @@ def prequential(
     """
     run = Prequential(
         model, metrics, every=every, window=window, fading=fading, lag=lag, classes=classes,
-        on_record=on_record,
+        held_out=held_out, on_record=on_record,
+        losses=held_out is not None and isinstance(model, KernelEstimator),
     )  # fmt: skip
     pair_like = isinstance(stream, tuple) and len(stream) == 2
     of_pairs = pair_like and isinstance(stream[0], tuple) and len(stream[0]) == 2
@@ -117,6 +121,9 @@ class Prequential:
         model then goes one sample at a time through Python, which is slower.
     classes : array, optional
         All classes there will be. scikit-learn's classifiers need it.
+    held_out : (X, y), optional
+        Samples that are not learned: at each record the first metric and the regularised risk are
+        measured on them, see :class:`Trace`. They are no part of :meth:`state`.
     on_record : callable, optional
         Called with each record, a dict.
     losses : bool, default=False
@@ -160,11 +167,12 @@ class Prequential:
         fading: float = 0.999,
         lag: int = 0,
         classes: ArrayLike | None = None,
+        held_out: tuple[Any, Any] | None = None,
         on_record: OnRecord | None = None,
         losses: bool = False,
     ) -> None:
         for name, value, least in (("every", every, 1), ("window", window, 1), ("lag", lag, 0)):
-            _check_whole(name, value, least)
+            check_whole(name, value, least)
         self.samples = 0
         self.seconds = 0.0
         self.on_record = on_record
@@ -187,7 +195,9 @@ class Prequential:
         self._waiting: Buffer | None = None
         self._counted = 0  # samples in the metrics; then targets and predictions that are not yet
         self._uncounted: list[tuple[NDArray[Any], list[Predictions]]] = []
-        self.trace = Trace(self._names, self._every)
+        self._held_out = None if held_out is None else HeldOut(held_out, self._names[0])
+        extra = () if held_out is None else BESIDE_THE_STREAM
+        self.trace = Trace(self._names, self._every, extra)
 
     @property
     def taken(self) -> int:
@@ -199,6 +209,11 @@ class Prequential:
     def model(self) -> Any:
         """The model, as it is now."""
         return self._learner.model
+
+    def values(self) -> dict[str, float]:
+        """The metrics now: over all samples, over the window, and fading."""
+        self._count()
+        return self._metrics.values()  # type: ignore[no-any-return]
 
     # ---- the run --------------------------------------------------------------------------
 
@@ -234,7 +249,7 @@ class Prequential:
             if end == done:
                 self._wait(X, y, done)
                 break
-            self._advance(_rows(X, done, end), y[done:end])
+            self._advance(rows_between(X, done, end), y[done:end])
             done = end
 
     def finish(self) -> Trace:
@@ -343,6 +358,9 @@ class Prequential:
             fitted = None if self._learner.fresh else getattr(self.model, f"{column}_", None)
             record["bytes" if column == "nbytes" else column] = np.nan if fitted is None else fitted
         record |= self._metrics.values() | self._baselines.values()
+        if self._held_out is not None and not self._learner.fresh:
+            loss = np.nan if self.losses is None else self.losses.mean
+            record |= self._held_out.values(self.model, loss)
         self.trace.append(record)
         if self.on_record is not None:
             self.on_record(record)
@@ -392,21 +410,24 @@ class Prequential:
         header: dict[str, Any],
         arrays: dict[str, NDArray[Any]],
         *,
+        held_out: tuple[Any, Any] | None = None,
         on_record: OnRecord | None = None,
     ) -> Self:
         """The run that :meth:`state` described, with the model as it was then."""
+        if (held_out is None) != ("trace/held_out" not in arrays):
+            raise ValueError("held_out must be given again where the run had it, and only there")
         if header.get("format") != FORMAT:
             raise ValueError(
                 f"this state of a run has format {header.get('format')!r}, expected {FORMAT}"
             )
         for name, least in (("samples", 0), ("offset", 0), ("record_every", 1)):
-            _check_whole(name, header[name], least)
+            check_whole(name, header[name], least)
         settings = {name: header[name] for name in ("metrics", "every", "window", "fading", "lag")}
         sides = len(arrays["metrics/recent"]), len(arrays["baselines/waiting"]) - 1
         if sides != (settings["window"], settings["lag"]):  # or much memory would be asked for
             raise ValueError("the arrays of a run contradict its settings")
         run = cls(
-            model, **settings, classes=header["classes"], on_record=on_record,
+            model, **settings, classes=header["classes"], held_out=held_out, on_record=on_record,
             losses=header.get("unmeasured") is not None,
         )  # fmt: skip
         if run.losses is not None:
@@ -424,15 +445,3 @@ class Prequential:
             run._waiting = buffer_from_state(header["waiting"], part_of("waiting/", arrays))
             run._admit(run._waiting.matrix, run._waiting.targets)
         return run
-
-
-def _check_whole(name: str, value: Any, least: int) -> None:
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or not least <= value < 2**62:
-        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
-
-
-def _rows(X: Any, first: int, end: int) -> Any:
-    if isinstance(X, np.ndarray) or issparse(X):
-        return X[first:end]
-    return X.iloc[first:end] if hasattr(X, "iloc") else X[first:end]

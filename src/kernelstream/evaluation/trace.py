@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -22,16 +22,20 @@ if TYPE_CHECKING:
 MOST_RECORDS = 2000
 
 _ABOUT_THE_MODEL = ("samples", "seconds", "model_order", "bytes", "error_spent")
+#: Columns of a run with samples held out.
+BESIDE_THE_STREAM = ("held_out", "held_out_risk", "risk")
 _BASELINES = ("no_change", "no_change_window", "majority", "majority_window")
 
 
 class Trace:
-    """What a prequential run recorded every so many samples, and at its end.
+    r"""What a prequential run recorded every so many samples, and at its end.
 
     Columns: ``samples``; ``seconds`` spent predicting and learning; ``model_order``, ``bytes`` and
     ``error_spent`` of the model (NaN if it has none); per metric ``m`` over all samples,
     ``m_window`` and ``m_fading``; the baselines ``no_change`` and ``majority`` by the first metric,
-    each also with ``_window``.
+    each also with ``_window``. Where samples were held out: ``held_out``, the first metric on them;
+    ``held_out_risk``, the mean of the model's loss on them plus alpha/2 \|f\|^2; and ``risk``, the
+    same with the mean loss of the stream's samples, each predicted before it was learned.
 
     However long the stream, at most 2000 records are kept: when there are more, ``every`` doubles
     and only the records at its multiples stay, and the last one.
@@ -42,6 +46,8 @@ class Trace:
         The first is the headline of plot and summary.
     every : int
         Samples between two records.
+    extra : sequence of str, default=()
+        More columns.
 
     Examples
     --------
@@ -52,12 +58,12 @@ class Trace:
     (0.75, 1)
     """
 
-    def __init__(self, metrics: Any, every: int) -> None:
+    def __init__(self, metrics: Any, every: int, extra: Sequence[str] = ()) -> None:
         self.metrics = tuple(metrics)
         self.every = every
         names = [name + suffix for name in self.metrics for suffix in ("", "_window", "_fading")]
         self._columns: dict[str, list[float]] = {
-            name: [] for name in (*_ABOUT_THE_MODEL, *names, *_BASELINES)
+            name: [] for name in (*_ABOUT_THE_MODEL, *names, *_BASELINES, *extra)
         }
 
     def __len__(self) -> int:
@@ -96,7 +102,8 @@ class Trace:
         metrics = [name for name in columns if name in METRICS]
         table = {name: np.asarray(column).reshape(-1).tolist() for name, column in columns.items()}
         samples = table.get("samples", [])
-        trace = cls(metrics, every or int(samples[0] if samples else 1))
+        extra = [name for name in BESIDE_THE_STREAM if name in columns]
+        trace = cls(metrics, every or int(samples[0] if samples else 1), extra)
         missing = sorted(set(trace._columns) - set(table))
         if missing or len({len(column) for column in table.values()}) != 1:
             raise ValueError(
@@ -155,6 +162,8 @@ class Trace:
         line(quality, "majority_window", "#7A7A7A", 1.0, ls=":", label=f"{constant}, window")
         line(quality, headline, INK, 1.3, label="all samples")
         line(quality, f"{headline}_window", PALETTE[0], 2.0, label="window")
+        if "held_out" in columns:
+            line(quality, "held_out", PALETTE[1], 1.6, label="held out")
         quality.set_ylabel(headline.replace("_", " "))
         quality.legend(frameon=False, fontsize=9, ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
 

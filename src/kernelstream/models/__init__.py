@@ -29,6 +29,7 @@ from kernelstream.models.krlst import KRLSTClassifier, KRLSTRegressor
 from kernelstream.models.merging import merge
 from kernelstream.models.nogd import NOGDClassifier, NOGDRegressor
 from kernelstream.models.norma import NORMAClassifier, NORMARegressor
+from kernelstream.models.novelty import NoveltyDetector
 from kernelstream.models.npbsgd import NPBSGDClassifier, NPBSGDRegressor
 from kernelstream.models.ogd import OGDClassifier, OGDRegressor
 from kernelstream.models.passive_aggressive import KernelPAClassifier, KernelPARegressor
@@ -76,6 +77,7 @@ __all__ = [
     "NORMARegressor",
     "NPBSGDClassifier",
     "NPBSGDRegressor",
+    "NoveltyDetector",
     "OGDClassifier",
     "OGDRegressor",
     "POLKClassifier",

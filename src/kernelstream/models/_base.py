@@ -235,6 +235,9 @@ class KernelEstimator(LearnedFunction, BoundedMemory, SavedExpansion, StreamEsti
             predictions = np.empty((len(targets), self._outputs + self._fit_errors))
         room = _NONE if predictions is None else predictions
         extra = self._table(len(targets)) if extra is None else extra
+        if targets.ndim > 1:  # several numbers: the pass finds them beside the samples
+            extra = np.hstack([targets, extra]) if len(extra) else np.ascontiguousarray(targets)
+            targets = np.zeros(len(targets))
         done = 0
         while True:
             first = done
@@ -324,13 +327,15 @@ class KernelEstimator(LearnedFunction, BoundedMemory, SavedExpansion, StreamEsti
     def _lean(self) -> bool:
         """Whether a sample that the compiled pass accepts needs no other check."""
         alone = self.batch_size == 1 and self._pending is None and not self._multiplies
-        return alone and self.kernel_.unit
+        return alone and self.kernel_.unit and self._numbers_each == 1
 
     def _prepare_call(self) -> None:
         """What does not change from one sample to the next."""
         self._check_parameters()
         features = self._state.points.shape[0]
-        targets, weights, row = np.empty(1), np.ones(1), np.empty((1, features))
+        each = self._numbers_each
+        targets = np.empty(1) if each == 1 else np.empty((1, each))
+        weights, row = np.ones(1), np.empty((1, features))
         made = np.empty((1, self._outputs + self._fit_errors)) if self._follows else _NONE
         settings = self._settings(self._outputs, self._most(self._capacity_limit(features)))
         rest = (

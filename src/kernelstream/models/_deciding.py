@@ -11,7 +11,6 @@ from kernelstream.compression.coverage import FIRST_SAMPLES, suggested_delta
 from kernelstream.core.kernel import Rows
 from kernelstream.core.state import SMALLEST_CAPACITY, state_bytes
 from kernelstream.models._base import KernelEstimator
-from kernelstream.models._memory import sample_bytes
 from kernelstream.models._stream import as_before_on_error
 from kernelstream.rows import slice_rows, take_rows
 
@@ -28,7 +27,8 @@ class _DecidingDelta(KernelEstimator):
         if self.max_bytes is None:
             return FIRST_SAMPLES
         left = max(0, self.max_bytes - self._least_bytes(features, columns))
-        return int(min(FIRST_SAMPLES, min(self.max_bytes // 2, left) // sample_bytes(features)))
+        each = self._sample_bytes(features)
+        return int(min(FIRST_SAMPLES, min(self.max_bytes // 2, left) // each))
 
     def _least_bytes(self, features: int, columns: int) -> int:
         """Of a model that holds one point."""
@@ -36,7 +36,7 @@ class _DecidingDelta(KernelEstimator):
 
     def _held_back(self, features: int, columns: int) -> int:
         held = self._deciding_samples(features, columns) if self._deciding else 0
-        return super()._held_back(features, columns) + held * sample_bytes(features)
+        return super()._held_back(features, columns) + held * self._sample_bytes(features)
 
     @property
     def _samples_held(self) -> int:

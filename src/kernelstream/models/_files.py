@@ -285,7 +285,9 @@ def _restore_pending(note: dict[str, Any], arrays: dict[str, Any], model: Any) -
     if not model._waits:
         raise ValueError("this kind of model has no unfinished batch")
     held, width = part_of("pending_", arrays), model.n_features_in_
-    found = Buffer.from_arrays(held, bool(note["sparse"]), width, weighted=True)
+    found = Buffer.from_arrays(
+        held, bool(note["sparse"]), width, weighted=True, each=model._numbers_each
+    )
     known = np.arange(len(getattr(model, "classes_", ())))
     if len(known) and not np.isin(found.targets, known).all():
         raise ValueError("the unfinished batch holds unknown classes")

@@ -26,6 +26,7 @@ from kernelstream.models._flat import FlatEstimator
 from kernelstream.models._regressor import StreamRegressor
 from kernelstream.models._words import CAP_COSTS, count_of
 from kernelstream.parameters import Number
+from kernelstream.search import LogRange
 
 #: Which of a filter's rules keep a factor, targets, and the spread of least squares.
 _FACTORED, _LABELLED, _SPREAD = (
@@ -37,6 +38,7 @@ _FACTORED, _LABELLED, _SPREAD = (
 Ridge = Annotated[
     float,
     Number(least=1e-8, most=1e6),
+    LogRange(1e-4, 1.0),
     "Regularisation: added to the kernel matrix's diagonal (c in the paper).",
 ]
 

@@ -66,7 +66,16 @@ class BoundedMemory:
 
     def _held_back(self, features: int, columns: int) -> int:
         """Bytes that samples may need beside a state with so many columns of weights."""
-        return (self.batch_size - 1) * sample_bytes(features) + 8
+        return (self.batch_size - 1) * self._sample_bytes(features) + 8
+
+    @property
+    def _numbers_each(self) -> int:
+        """Targets of a sample."""
+        return 1
+
+    def _sample_bytes(self, features: int) -> int:
+        """Of one that is kept with its targets and its weight: dense, or sparse without zeros."""
+        return 12 * features + 16 + 8 * self._numbers_each
 
     def _most(self, limit: int) -> int:
         """The cap on points, where so many may be held in a step."""
@@ -95,8 +104,3 @@ class BoundedMemory:
     def n_forced_(self) -> int:
         """How often ``max_points`` or ``max_bytes`` left no choice."""
         return int(self._fitted().status[0]["forced"])
-
-
-def sample_bytes(features: int) -> int:
-    """Of one that is kept with its target and its weight: dense, or sparse without zeros."""
-    return 12 * features + 24

@@ -30,6 +30,7 @@ from kernelstream.models._base import KernelEstimator
 from kernelstream.models._words import CAP_COSTS, cap_note, count_of
 from kernelstream.parameters import Number
 from kernelstream.schedules import StepSize
+from kernelstream.search import LogRange
 
 
 class RemovingEstimator(KernelEstimator):
@@ -165,7 +166,10 @@ class PegasosSteps(RemovingEstimator):
     """Steps 1 / (alpha t), which leave (t - 1) / t of the function."""
 
     alpha: Annotated[
-        float, Number(above=0.0), "Regularisation (lambda in the paper): steps are 1 / (alpha t)."
+        float,
+        Number(above=0.0),
+        LogRange(1e-6, 1e-1),
+        "Regularisation (lambda in the paper): steps are 1 / (alpha t).",
     ] = 1e-3
 
     def _choices(self) -> dict[str, Any]:

@@ -191,12 +191,22 @@ def check_labels(y: Any, n: int, name: str = "y") -> NDArray[Any]:
     return labels
 
 
-def check_numbers(y: Any, n: int) -> NDArray[np.float64]:
-    """Regression targets, 1-D, one finite number per sample."""
+def check_numbers(y: Any, n: int, several: bool = False) -> NDArray[np.float64]:
+    """Regression targets, one finite number per sample; or ``several`` of them, 2-D."""
     if issparse(y):
         raise ValueError("y must be dense")
     _refuse_masked(y, "y")
-    targets = column_or_1d(y, warn=True)
+    shape = np.shape(y)
+    if len(shape) == 2 and shape[1] > 1:
+        if not several:
+            raise ValueError(
+                f"y should be a 1d array, got an array of shape {shape} instead: this model learns "
+                "one number per sample. Several numbers are learned by POLKRegressor and "
+                "AVMRegressor, or by one model each (scikit-learn's MultiOutputRegressor)"
+            )
+        targets = np.asarray(y)
+    else:
+        targets = column_or_1d(y, warn=True)
     _refuse_dates(targets, "y")
     if targets.dtype.kind == "c":
         raise ValueError("Complex data not supported: y must hold real numbers")
@@ -207,12 +217,12 @@ def check_numbers(y: Any, n: int) -> NDArray[np.float64]:
     except (TypeError, ValueError):
         raise ValueError("y must hold numbers; for class labels use a classifier") from None
     _check_length(targets, n)
-    bad = np.flatnonzero(~(np.abs(targets) <= LARGEST_ENTRY))
+    bad = np.argwhere(~(np.abs(targets) <= LARGEST_ENTRY))
     if len(bad):
-        value = targets[bad[0]]
+        value = targets[tuple(bad[0])]
         what = "NaN" if np.isnan(value) else "infinity" if np.isinf(value) else f"{value:.3g}"
         raise ValueError(
-            f"Input y contains {what} at row {bad[0]}; finite values up to {LARGEST_ENTRY:.0e} "
+            f"Input y contains {what} at row {bad[0, 0]}; finite values up to {LARGEST_ENTRY:.0e} "
             "are allowed."
         )
     return targets

@@ -25,7 +25,6 @@ from kernelstream.models import _parameters as p
 from kernelstream.models._base import KernelEstimator
 from kernelstream.models._deciding import _DecidingDelta
 from kernelstream.models._kernel_classifier import KernelClassifier
-from kernelstream.models._memory import sample_bytes
 from kernelstream.models._regressor import KernelRegressor
 from kernelstream.models._words import CAP_COSTS, cap_note, count_of
 from kernelstream.parameters import Number
@@ -156,7 +155,7 @@ class _AVM(_DecidingDelta):
         self._deciding = self.delta == "auto" and not built
         self.delta_ = 1.0 if self.delta == "auto" else float(self.delta)
         if self._deciding and self._deciding_samples(features, self._columns) < 2:
-            two = 2 * sample_bytes(features)
+            two = 2 * self._sample_bytes(features)
             least = max(2 * two, two + self._least_bytes(features, self._columns))
             raise ValueError(
                 f"max_bytes={self.max_bytes} does not hold the samples that decide delta='auto' "
@@ -394,6 +393,7 @@ class AVMRegressor(_AVM, KernelRegressor):
     alpha: Alpha = 1e-2
 
     _provisional = False
+    _several = True
 
 
 register(

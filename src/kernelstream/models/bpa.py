@@ -12,6 +12,7 @@ from kernelstream.models._projection import ProjectingEstimator
 from kernelstream.models._removal import RemovingEstimator
 from kernelstream.parameters import Number
 from kernelstream.registry import Method, register
+from kernelstream.search import LogRange
 
 
 class _BPA(KernelEstimator):
@@ -43,6 +44,7 @@ class _BPA(KernelEstimator):
     C: Annotated[
         float,
         Number(above=0.0),
+        LogRange(0.01, 10.0),
         "The largest weight of a sample (aggressiveness); smaller: slower, less misled by noise.",
     ] = 1.0
 

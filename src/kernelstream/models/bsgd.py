@@ -17,6 +17,7 @@ from kernelstream.kernels import Gaussian, make_kernel
 from kernelstream.models._kernel_classifier import KernelClassifier
 from kernelstream.models._removal import PegasosSteps
 from kernelstream.registry import Method, register
+from kernelstream.search import Choices
 
 #: How room is made, by ``policy``: a rule of ``core/reduce``, and which point leaves in words.
 _POLICIES = {
@@ -83,6 +84,7 @@ class BSGDClassifier(PegasosSteps, KernelClassifier):
 
     policy: Annotated[
         Literal["removal", "projection", "merging"],
+        Choices("removal", "projection", "merging"),
         "How room is made at the cap: drop the least point, project it, or merge it with another.",
         """``removal`` drops the point that contributes least to the norm of the function.
         ``projection`` keeps what the other points can express of it, in a time that grows with

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import field
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelstream.compression import komp
 from kernelstream.core.direct import QUASI_GRADIENT
 from kernelstream.core.direct.quasi_gradient import (
     AVERAGE,
@@ -19,11 +16,10 @@ from kernelstream.core.direct.quasi_gradient import (
     MOMENTUM,
     SEMIDEVIATION,
 )
-from kernelstream.core.reduce.komp import BLOCK, GREEDY, prune_block
-from kernelstream.core.state import State
 from kernelstream.docstrings import documented
 from kernelstream.models import _parameters as p
 from kernelstream.models._kernel_classifier import KernelClassifier
+from kernelstream.models._past import Remembering
 from kernelstream.models._regressor import KernelRegressor
 from kernelstream.models.polk import _POLK
 from kernelstream.parameters import Number, Whole
@@ -40,10 +36,10 @@ _RISKS = {
 }
 
 
-class _Paired(_POLK):
+class _Paired(Remembering):
     """Steps on pairs, and the function before the last step."""
 
-    tracking: Annotated[
+    tracking: Annotated[  # type: ignore[misc]
         Literal["momentum", "average"],
         """How the mean loss is tracked: by gradient tracking (20), which follows the changes of the
         function and averages only noise, or by plain averaging (19).""",
@@ -76,53 +72,12 @@ class _Paired(_POLK):
             )
 
     @property
-    def _projected(self) -> int:
-        """Weight columns that compression sees; those of the past follow."""
-        return self._outputs * (2 if self.average else 1)
-
-    @property
-    def _parts(self) -> int:
-        return super()._parts + (self.tracking == "momentum")
-
-    @property
     def _live_weights(self) -> NDArray[np.float64]:
         state, outputs = self._fitted(), self._outputs
         weights = state.weights[:, : state.order].T
         if self.average:
             return weights[:, outputs : 2 * outputs].copy()
         return weights[:, :outputs] * state.status[0]["scale"]
-
-    @contextmanager
-    def _compressible(self) -> Iterator[State]:
-        """The state as compression may see it; where that moves points, the past starts again."""
-        state = self._state
-        points = state.points[:, : state.order].copy()
-        try:
-            yield state._replace(weights=state.weights[: self._projected])
-        finally:
-            if not np.array_equal(points, state.points[:, : state.order]):
-                self._restart_past()
-
-    def _restart_past(self) -> None:
-        """The function before the last step is the current one."""
-        state, outputs = self._state, self._outputs
-        state.status[0]["ghosts"] = 0
-        if self.tracking == "momentum":
-            current = state.weights[:outputs, : state.order] * state.status[0]["scale"]
-            state.weights[-outputs:, : state.order] = current
-
-    def _shrink(self, limit: int) -> None:
-        if self._state.extent > limit:
-            self._restart_past()
-        super()._shrink(limit)
-
-    def _drop_points(self, most: int) -> None:
-        with self._compressible() as state:
-            prune_block(state, self._outputs, 0.0, 0.0, most, GREEDY, BLOCK)
-
-    def _watch(self) -> None:
-        with self._compressible() as state:
-            komp.watch(state, self.kernel_, self._outputs)
 
     def _choices(self, outputs: int, most: int) -> dict[str, Any]:
         momentum = self.tracking == "momentum"

@@ -9,6 +9,7 @@ from kernelstream.models._filters import KernelFilter
 from kernelstream.models._flat import MaxPoints
 from kernelstream.parameters import Number
 from kernelstream.registry import Method, register
+from kernelstream.search import Choices, LogRange
 
 
 class KNLMSRegressor(KernelFilter):
@@ -44,11 +45,13 @@ class KNLMSRegressor(KernelFilter):
     eta0: Annotated[
         float,
         Number(above=0.0, most=2.0),
+        LogRange(0.02, 1.0),
         "The share of its error by which a sample moves the function (eta in the paper).",
     ] = 0.2
     coherence: Annotated[
         float,
         Number(least=0.0, below=1.0),
+        Choices(0.3, 0.5, 0.7, 0.9, 0.99),
         "Samples that cohere more with a point do not become one (mu in the paper).",
     ] = 0.7
     ridge: Annotated[

@@ -8,6 +8,7 @@ from kernelstream.core.filters import DEPENDENCE
 from kernelstream.models._filters import KernelFilter
 from kernelstream.parameters import Number
 from kernelstream.registry import Method, register
+from kernelstream.search import LogRange
 
 
 class KRLSRegressor(KernelFilter):
@@ -45,6 +46,7 @@ class KRLSRegressor(KernelFilter):
     novelty: Annotated[
         float,
         Number(least=1e-8, most=1.0),
+        LogRange(1e-4, 0.5),
         "Samples of which the points leave more than this become points (nu in the paper).",
     ] = 1e-3
     _rule = DEPENDENCE

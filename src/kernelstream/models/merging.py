@@ -86,6 +86,10 @@ def merge(
             raise ValueError(
                 f"the models take {first.n_features_in_} and {model.n_features_in_} features"
             )
+        if model._numbers_each != first._numbers_each:
+            raise ValueError(
+                f"the models learn {first._numbers_each} and {model._numbers_each} numbers a sample"
+            )
         if model.kernel_ != first.kernel_:
             raise ValueError(
                 f"the models live in different spaces: {first.kernel_!r} and {model.kernel_!r}; "

@@ -23,6 +23,7 @@ from kernelstream.parameters import Number
 from kernelstream.registry import Method, register
 from kernelstream.rows import dense_rows
 from kernelstream.schedules import StepSize
+from kernelstream.search import Choices
 
 #: Eigenvalues below this part of the largest are no features.
 _SMALLEST = 1e-8
@@ -48,6 +49,7 @@ class _NOGD(LinearOnFeatures):
     rank: Annotated[
         float,
         Number(above=0.0, most=1.0),
+        Choices(0.25, 0.5, 1.0),
         "Features as a part of the points, k / B: those of the largest eigenvalues.",
     ] = 0.2
 

@@ -10,9 +10,10 @@ from kernelstream.core.reduce import WINDOW
 from kernelstream.models import _parameters as p
 from kernelstream.models._kernel_classifier import KernelClassifier
 from kernelstream.models._regressor import KernelRegressor
-from kernelstream.models._removal import GradientSteps
+from kernelstream.models._removal import GradientSteps, RemovingEstimator
 from kernelstream.parameters import Number
 from kernelstream.registry import Method, register
+from kernelstream.search import Choices
 
 
 class _NORMA(GradientSteps):
@@ -47,12 +48,14 @@ class _NORMA(GradientSteps):
     nu: Annotated[
         float,
         Number(above=0.0, below=1.0),
+        Choices(0.01, 0.05, 0.1, 0.3, 0.5, 0.8),
         "The share of the samples that is to make a step: inside the margin, outside the tube.",
     ] = 0.2
     alpha: p.Alpha = 1e-3
 
     _reduce = WINDOW
     _leaves = "the oldest point"
+    _lasting = RemovingEstimator._lasting  # the loss is the method's own
 
     def _choices(self) -> dict[str, Any]:
         return {**super()._choices(), "direct": ADAPTIVE_MARGIN, "nu": self.nu}

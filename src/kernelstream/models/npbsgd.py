@@ -12,6 +12,7 @@ from kernelstream.models._regressor import KernelRegressor
 from kernelstream.models._removal import PegasosSteps, RemovingEstimator
 from kernelstream.parameters import Number, Whole
 from kernelstream.registry import Method, register
+from kernelstream.search import LogRange
 
 
 class _NPBSGD(PegasosSteps):
@@ -94,7 +95,10 @@ class NPBSGDRegressor(_NPBSGD, KernelRegressor):
 
     loss: p.NumberLoss = field(default="epsilon_insensitive", kw_only=False)
     alpha: Annotated[
-        float, Number(above=0.0), "Regularisation (lambda in the paper): steps are 1 / (alpha t)."
+        float,
+        Number(above=0.0),
+        LogRange(1e-6, 1e-1),
+        "Regularisation (lambda in the paper): steps are 1 / (alpha t).",
     ] = 1e-2
 
 

@@ -10,6 +10,7 @@ from kernelstream.models._regressor import KernelRegressor
 from kernelstream.models._removal import UnbudgetedEstimator
 from kernelstream.parameters import Number, Whole
 from kernelstream.registry import Method, register
+from kernelstream.search import LogRange
 
 
 class _KernelPA(UnbudgetedEstimator):
@@ -35,7 +36,10 @@ class _KernelPA(UnbudgetedEstimator):
     """
 
     C: Annotated[
-        float, Number(above=0.0), "Aggressiveness: how far a single sample may move the function."
+        float,
+        Number(above=0.0),
+        LogRange(0.01, 10.0),
+        "Aggressiveness: how far a single sample may move the function.",
     ] = 1.0
     variant: Annotated[
         int, Whole(1, 2), "1: steps of at most C (PA-I); 2: softer steps (PA-II)."

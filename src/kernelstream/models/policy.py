@@ -16,6 +16,7 @@ from kernelstream.errors import prefixed
 from kernelstream.expansion import KernelExpansion
 from kernelstream.models import _parameters as p
 from kernelstream.models import _validation as check
+from kernelstream.models._past import Remembering
 from kernelstream.models._stream import as_before_on_error
 from kernelstream.models.polk import _POLK
 from kernelstream.parameters import Number, RandomState
@@ -33,7 +34,7 @@ class _Transitions(NamedTuple):
     discounts: NDArray[np.float64]  # 0 where the next state is terminal
 
 
-class KernelPolicyEvaluation(_POLK):
+class KernelPolicyEvaluation(Remembering):
     """The value function of a policy, learned from transitions, in bounded memory.
 
     V(x) is the expected discounted sum of the rewards that follow state x under the policy that
@@ -55,9 +56,10 @@ class KernelPolicyEvaluation(_POLK):
     ``gradient`` takes a = z(x): the quasi-gradient (24) of the problem, and, for fixed features,
     GTD2 of [2]_. ``corrected`` takes a = delta, whose expectation z(x) estimates: the same
     stationary points, but while z is still behind, the step is that of temporal differences, and
-    fast (TDC of [2]_); the smaller ``tracking_rate``, the longer. ``scalar`` is the recursion of
-    the paper and of [3]_ with one number z for all states: it descends E[delta]^2, which many
-    functions make zero. With ``tracking_rate=1`` its z is delta itself, the mean squared temporal
+    fast (TDC of [2]_); the smaller ``tracking_rate``, the longer. ``scalar`` is the paper's
+    general algorithm, (19) or (20) with (24), applied to this problem with one number z for all
+    states (the paper prints no recursion for it): it descends E[delta]^2, which many functions make
+    zero. With ``tracking_rate=1`` its z is delta itself, the mean squared temporal
     difference is minimised, and the result is biased wherever transitions are random.
 
     References
@@ -89,14 +91,23 @@ class KernelPolicyEvaluation(_POLK):
 
     discount: Annotated[
         float,
-        Number(least=0.0, below=1.0),
+        Number(least=0.0, most=1.0),
         "What a reward is worth one step later (gamma in the paper).",
+        """1 is for episodes that end: ``terminal`` must then be given.""",
     ] = field(default=0.95, kw_only=False)
     method: Annotated[
         Literal["corrected", "gradient", "scalar"],
         "What stands for E[delta | x]; see the notes.",
-        """``scalar`` is the paper's recursion as printed, and does not find the value function.""",
+        """``scalar`` is the paper's general algorithm with one number, and does not find the value
+        function.""",
     ] = "corrected"
+    tracking: Annotated[  # type: ignore[misc]
+        Literal["average", "momentum"],
+        """How ``scalar`` tracks the temporal difference: by plain averaging (19), or by gradient
+        tracking (20), as the paper's Algorithm 1 does.""",
+        """The other methods average: a step changes the difference at every state, and a function
+        that learns at one state at a time cannot be corrected for that.""",
+    ] = "average"
     tracking_rate: Annotated[
         float,
         Number(above=0.0, most=1.0),
@@ -117,7 +128,7 @@ class KernelPolicyEvaluation(_POLK):
         p.Average, "Rewards are noisy, so this helps much where the policy stays the same."
     ] = False
 
-    _lasting = ("kernel", "gamma", "degree", "coef0", "method")
+    _lasting = ("kernel", "gamma", "degree", "coef0", "method", "tracking")
     _unlisted = ("n_waiting_",)
 
     # What POLK takes as parameters: half the square of delta, and two states in each step.
@@ -129,6 +140,14 @@ class KernelPolicyEvaluation(_POLK):
     dictionary_ = documented(_POLK.dictionary_, "(M, p): the stored states.")
     expansion_ = documented(_POLK.expansion_, "The value function as a value.")
     n_seen_ = documented(_POLK.n_seen_, "Transitions consumed.")
+
+    def _check_combination(self) -> None:
+        super()._check_combination()
+        if self.tracking == "momentum" and self.method != "scalar":
+            raise ValueError(
+                f"tracking='momentum' (20) is for method='scalar', which tracks one number; "
+                f"method={self.method!r} tracks a function, by tracking='average'"
+            )
 
     # ---- learning ---------------------------------------------------------------------
 
@@ -174,6 +193,11 @@ class KernelPolicyEvaluation(_POLK):
         self, rows: Rows, rewards: Any, next_states: Any, terminal: Any
     ) -> _Transitions:
         n = count_rows(rows)
+        if self.discount == 1.0 and terminal is None:
+            raise ValueError(
+                "discount=1 is for episodes that end: say which transitions are the last of theirs "
+                "(terminal), or choose a discount below 1"
+            )
         with prefixed("next_states"):
             next_rows = check.check_samples(self, next_states)
         with prefixed("states"):
@@ -204,7 +228,7 @@ class KernelPolicyEvaluation(_POLK):
 
     @property
     def _parts(self) -> int:
-        return 1 + bool(self.average) + (self.method != "scalar")
+        return 1 + bool(self.average) + (self.method != "scalar") + self._remembers
 
     @property
     def _live_weights(self) -> NDArray[np.float64]:
@@ -237,7 +261,8 @@ class KernelPolicyEvaluation(_POLK):
         state = self._fitted()
         if self.method == "scalar":
             return float(state.status[0]["tracker"])
-        return KernelExpansion(self.kernel_, self.dictionary_, state.weights[-1, : state.order])
+        weights = state.weights[self._projected - 1, : state.order]
+        return KernelExpansion(self.kernel_, self.dictionary_, weights)
 
 
 def _flags(terminal: Any, n: int) -> NDArray[np.float64]:
@@ -259,6 +284,6 @@ register(
         description="the value function of a policy from transitions, with Gymnasium environments "
         "too",
         paper="Bedi et al., IEEE TSP 2021, Example 2",
-        names=("KernelPolicyEvaluation", "streams.transitions"),
+        names=("KernelPolicyEvaluation", "streams.transitions", "streams.LoggedTransitions"),
     )
 )

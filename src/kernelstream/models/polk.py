@@ -225,7 +225,15 @@ class POLKRegressor(_POLK, KernelRegressor):
     True
     >>> model.model_order_ < 40
     True
+
+    Several numbers per sample share one dictionary; the loss is the sum of theirs:
+
+    >>> both = POLKRegressor().partial_fit(X, np.stack([y, y**2], axis=1))
+    >>> both.predict(X[:3]).shape, both.model_order_ < 60
+    ((3, 2), True)
     """
+
+    _several = True
 
 
 register(

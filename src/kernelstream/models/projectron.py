@@ -11,6 +11,7 @@ from kernelstream.models._kernel_classifier import KernelClassifier
 from kernelstream.models._projection import ProjectingEstimator
 from kernelstream.parameters import Number
 from kernelstream.registry import Method, register
+from kernelstream.search import LogRange
 
 
 class ProjectronClassifier(ProjectingEstimator, KernelClassifier):
@@ -55,6 +56,7 @@ class ProjectronClassifier(ProjectingEstimator, KernelClassifier):
     novelty: Annotated[
         float,
         Number(above=0.0),
+        LogRange(0.01, 0.9),
         "Mistakes at most this far from the span of the points are projected on them (eta in the "
         "paper), in the norm of the RKHS; larger: fewer points.",
     ] = 0.3

@@ -10,6 +10,7 @@ from kernelstream.models._filters import KernelFilter
 from kernelstream.models._flat import MaxPoints
 from kernelstream.parameters import Number
 from kernelstream.registry import Method, register
+from kernelstream.search import LogRange
 
 
 class QKLMSRegressor(KernelFilter):
@@ -46,6 +47,7 @@ class QKLMSRegressor(KernelFilter):
     radius: Annotated[
         float,
         Number(least=0.0, most=1e150),
+        LogRange(0.05, 1.0, unit="distance"),
         "Samples as close as this share a point (epsilon in the paper).",
     ] = 0.5
     _rule = QUANTISED

@@ -14,6 +14,7 @@ from kernelstream.models._random_features import RandomFeatures
 from kernelstream.parameters import Number
 from kernelstream.registry import Method, register
 from kernelstream.schedules import StepSize
+from kernelstream.search import LogRange
 
 
 class _RandomFeature(RandomFeatures):
@@ -32,7 +33,10 @@ class _RandomFeature(RandomFeatures):
     """
 
     alpha: Annotated[
-        float, Number(least=1e-9), "Regularisation (lambda in the paper): steps are 1 / (alpha t)."
+        float,
+        Number(least=1e-9),
+        LogRange(1e-6, 1e-1),
+        "Regularisation (lambda in the paper): steps are 1 / (alpha t).",
     ] = 1e-3
 
     def _step(self) -> tuple[StepSize, float]:

@@ -4,5 +4,16 @@ from kernelstream.runs._reading import RunError
 from kernelstream.runs.comparing import ComparisonRun, compare
 from kernelstream.runs.extraction import FeatureRun
 from kernelstream.runs.learning import Result, Run
+from kernelstream.runs.tuning import Tuning, TuningRun, tune
 
-__all__ = ["ComparisonRun", "FeatureRun", "Result", "Run", "RunError", "compare"]
+__all__ = [
+    "ComparisonRun",
+    "FeatureRun",
+    "Result",
+    "Run",
+    "RunError",
+    "Tuning",
+    "TuningRun",
+    "compare",
+    "tune",
+]

@@ -53,6 +53,10 @@ DEFAULT_PROGRAMS = {
 }
 
 
+class WrongTaskError(Exception):
+    """A program for classes was given numbers, or the other way round."""
+
+
 @dataclass(frozen=True)
 class Stream:
     """What is known of the stream before the first row is learned."""
@@ -176,6 +180,11 @@ def _own_learner(estimator: Any, stream: Stream) -> Learner:
 
 
 def _one_by_one(program: Program, stream: Stream) -> Learner:
+    if program.classification != (stream.task == "classification"):
+        said = "classes" if program.classification else "numbers"
+        raise WrongTaskError(
+            f"predicts {said}, and {stream.reader.target!r} asks for {stream.task}"
+        )
     return OneByOne(program, _measurable(stream.metrics, program.probabilities), stream.units)
 
 
@@ -359,5 +368,9 @@ def _making(name: str) -> Iterator[None]:
 
 
 def _measurable(metrics: Sequence[str], probabilities: bool) -> list[str]:
-    """The metrics that a program with or without probabilities can be measured by."""
-    return [name for name in metrics if probabilities or METRICS[name].needs != "probability"]
+    """The metrics that a program with or without probabilities can be measured by.
+
+    Where there are none, any: it takes part, and has no value of those that were asked for.
+    """
+    able = [name for name in metrics if probabilities or METRICS[name].needs != "probability"]
+    return able or ["accuracy"]

@@ -20,7 +20,14 @@ from kernelstream.pipeline import StreamModel, guess_task
 from kernelstream.registry import DEFAULT
 from kernelstream.runs._methods import compile_for, make_estimator
 from kernelstream.runs._page import closing_facts, data_name, units_in_words
-from kernelstream.runs._programs import DEFAULT_PROGRAMS, Entry, Stream, entries, entry
+from kernelstream.runs._programs import (
+    DEFAULT_PROGRAMS,
+    Entry,
+    Stream,
+    WrongTaskError,
+    entries,
+    entry,
+)
 from kernelstream.runs._reading import RunError, Spelling, StreamRun, in_python
 from kernelstream.streams.batch import Batch
 
@@ -154,13 +161,11 @@ class ComparisonRun(StreamRun):
         return Stream(reader, None, units, self.metrics)
 
     def _seat(self, each: Entry, stream: Stream, every: int, window: int) -> Seat:
-        learner = each.make(stream)
-        if learner.classification != (stream.task == "classification"):
-            kind = "classes" if learner.classification else "numbers"
-            raise RunError(
-                f"{each.name} predicts {kind}, and {stream.reader.target!r} asks for {stream.task}",
-                f"leave it out, or set {self._spelling('task')}",
-            )
+        try:
+            learner = each.make(stream)
+        except WrongTaskError as error:
+            cure = f"leave it out, or set {self._spelling('task')}"
+            raise RunError(f"{each.name} {error}", cure) from None
         return Seat(each, Prequential(learner, every=every, window=window))
 
     def compile(self) -> Self:
@@ -209,16 +214,15 @@ class ComparisonRun(StreamRun):
         return none_left or (self.rows is not None and self.samples >= self.rows)
 
     def _advance(self, seat: Seat, X: Any, y: Any) -> None:
-        before = seat.score.samples
         try:
             with one_thread():
                 seat.score._update_prepared(X, y)
         except Exception as error:  # of other packages, any
             said = " ".join(str(error).split()) or type(error).__name__
-            seat.problem = f"failed after {before:,} rows: {said[:200]}"
+            seat.problem = f"failed after row {seat.score.samples:,}: {said[:200]}"
             return
         if self.limit is not None and seat.score.seconds > self.limit:
-            seat.problem = f"out after {seat.score.samples:,} rows: {self.limit:g} s were used"
+            seat.problem = f"out after row {seat.score.samples:,}: {self.limit:g} s were used"
             seat.score.finish()
 
     def _end(self) -> None:
@@ -249,9 +253,9 @@ class ComparisonRun(StreamRun):
         metric = self.metrics[0]
         sign = 1.0 if METRICS[metric].lower_is_better else -1.0
 
-        def place(each: Contestant) -> tuple[bool, float]:
+        def place(each: Contestant) -> tuple[bool, bool, float]:
             value = sign * each.values.get(metric, np.nan)
-            return (True, 0.0) if np.isnan(value) else (False, value)
+            return bool(each.problem), bool(np.isnan(value)), value
 
         contestants = sorted((_contestant(seat) for seat in self.seats), key=place)
         found = Comparison(

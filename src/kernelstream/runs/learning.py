@@ -73,6 +73,10 @@ class Run(StreamRun):
         As for :class:`~kernelstream.evaluation.Prequential`.
     units, warm_up, buckets, standardise
         As for :class:`~kernelstream.Preparation`.
+    importances : bool, default=False
+        Learn along which columns matter: see :meth:`~kernelstream.StreamModel.follow_importances`.
+    anomalies : bool, default=False
+        Learn along which rows are usual: see :meth:`~kernelstream.StreamModel.follow_novelty`.
     like : path, optional
         A model file: rows are prepared as its model does, so that the two can be merged.
     checkpoint : path, optional
@@ -135,6 +139,8 @@ class Run(StreamRun):
         warm_up: int = 1000,
         buckets: int = 128,
         standardise: bool = True,
+        importances: bool = False,
+        anomalies: bool = False,
         like: str | os.PathLike[str] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_seconds: float = 30.0,
@@ -167,6 +173,8 @@ class Run(StreamRun):
             "units": units, "warm_up": warm_up, "buckets": buckets, "standardise": standardise,
             **{name: value for name, value in self._reading.items() if name != "schema"},
             "columns": [f"{name}={kind}" for name, kind in self._reading["schema"].items()],
+            **{name: True for name, wanted in
+               (("importances", importances), ("anomalies", anomalies)) if wanted},
             "like": text_of(like),
             "against_neutral": True if risky and report is not None else None,
         }  # fmt: skip
@@ -231,6 +239,10 @@ class Run(StreamRun):
                 return Scored(taught, Prequential(taught.estimator, **measured, losses=losses))
 
             self.model, self.score = scored(estimator)
+            if settings.get("importances"):
+                self.model.follow_importances()
+            if settings.get("anomalies"):
+                self.model.follow_novelty()
             #: The same model without risk, where a report compares the two.
             self.neutral: Scored | None = None
             if settings["against_neutral"] and self.method is not None:
@@ -299,9 +311,10 @@ class Run(StreamRun):
             left = STEP_ROWS
             while left > 0 and self._rows is not None:
                 X, y, first = self._rows
-                part = slice(first, min(first + left, len(y)))
+                part = slice(first, min(first + left, len(y), first + self._until_look()))
                 with one_thread():  # also for what looks at rows: threads wait on a busy machine
                     self.score._update_prepared(X[part], y[part])
+                    self.model.note_learned(X[part], y[part])
                     self._compare(X[part], y[part])
                 left -= part.stop - first
                 self._rows = X, y, part.stop
@@ -317,6 +330,10 @@ class Run(StreamRun):
             self.close()
             raise
         return self
+
+    def _until_look(self) -> int:
+        """Rows that may be learned before which columns matter is looked at."""
+        return STEP_ROWS if self.model.importances is None else self.model.importances.until_look()
 
     def run(self) -> Result:
         """Go on to the end, write the report where one is wanted, and return the result."""

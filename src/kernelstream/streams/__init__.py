@@ -20,8 +20,10 @@ from kernelstream.streams.drifting_numbers import (
 )
 from kernelstream.streams.environments import Transitions, transitions
 from kernelstream.streams.errors import StreamError
+from kernelstream.streams.logged import LoggedTransitions
 from kernelstream.streams.market import make_drifting_market
 from kernelstream.streams.opening import open_stream
+from kernelstream.streams.robot import make_robot_arm
 from kernelstream.streams.synthetic import make_multidist, make_regression_outliers
 from kernelstream.streams.synthetic_manifolds import make_spheres, make_turning_ellipsoid
 
@@ -30,6 +32,7 @@ __all__ = [
     "Batch",
     "Column",
     "Dataset",
+    "LoggedTransitions",
     "Source",
     "StreamError",
     "Text",
@@ -46,6 +49,7 @@ __all__ = [
     "make_random_trees",
     "make_random_walk",
     "make_regression_outliers",
+    "make_robot_arm",
     "make_rotating_hyperplane",
     "make_sea",
     "make_seasonal",

@@ -10,6 +10,10 @@ a step is V <- (1 - alpha lambda) V + alpha (a k(x, .) - gamma z k(y, .)):
 * ``GRADIENT``: z is a function; z(x) <- (1 - beta) z(x) + beta delta, and a = z(x).
 * ``CORRECTED``: the same z, but a = delta, whose mean at x is what z(x) estimates.
 
+With the function before the last step at hand a number z is tracked by (20): (1 - beta) (z - delta
+before) + delta in the place of (1 - beta) z + beta delta. Not a function z: the last step has
+changed delta at every state, and z would learn of it at one.
+
 Rows of the weights: V, its average if there is one, and z if that is a function.
 """
 
@@ -27,18 +31,24 @@ STATES = 2
 
 
 @merged
-def temporal_difference(rule, status, f, k_xx, reward, discount, direction, tracked_weights):
+def temporal_difference(
+    rule, status, f, earlier, k_xx, reward, discount, direction, tracked_weights
+):
     """Set ``direction`` (2, 1) and the weights added to z; the tracker after the step, or NaN.
 
     ``discount`` is gamma, 0 where y is terminal; ``f`` (2, rows of weights) are the values at x
-    and y, ``k_xx`` is k(x, x).
+    and y, ``earlier`` (2, 1) those of V before the last step, or (2, 0): with them a number z is
+    tracked by (20), else by (19). ``k_xx`` is k(x, x).
     """
     last = f.shape[1] - 1
     delta = reward + (discount * f[1, 0] - f[0, 0])
-    # (19), for a function with the step beta / k(x, x): its value at x then moves by beta.
     rate = rule.tracking_rate
+    # (19), for a function with the step beta / k(x, x): its value at x then moves by beta.
     if rule.tracking == SCALAR:
         tracked = (1.0 - rate) * status.tracker + rate * delta
+        if earlier.shape[1] > 0:  # (20): also the change of delta by the last step
+            before = reward + (discount * earlier[1, 0] - earlier[0, 0])
+            tracked += (1.0 - rate) * (delta - before)
         tracker = tracked
     else:
         change = rate * (delta - f[0, last]) if k_xx >= SMALLEST_SELF_KERNEL else 0.0

@@ -22,10 +22,9 @@ from kernelstream.core.experts.steps import (
 )
 from kernelstream.core.exponential import LOG2_E, UNDERFLOW, decay
 from kernelstream.core.jit import compiled, inner
-from kernelstream.core.lanes import (
-    add_multiple,
-    dot,
-    fma,
+from kernelstream.core.lanes import add_multiple, dot, fma
+from kernelstream.core.splitmix import uniform
+from kernelstream.core.triangles import (
     multiply_back,
     multiply_lower,
     multiply_lower4,
@@ -34,7 +33,6 @@ from kernelstream.core.lanes import (
     reduce_symmetric,
     row_start,
 )
-from kernelstream.core.splitmix import uniform
 
 #: The numbers of a group.
 GROUP_STATUS = np.dtype(

@@ -22,7 +22,8 @@ from kernelstream.core.experts.group import (
 )
 from kernelstream.core.experts.steps import softmax
 from kernelstream.core.jit import compiled, inner
-from kernelstream.core.lanes import dot, fma, multiply_lower, multiply_symmetric
+from kernelstream.core.lanes import dot, fma
+from kernelstream.core.triangles import multiply_lower, multiply_symmetric
 
 
 @inner

@@ -1,0 +1,97 @@
+"""Which columns matter, learned along a stream in which that changes; and what it costs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from benchmarks.share import share
+from benchmarks.tables import show
+from kernelstream import StreamModel
+
+#: Columns, those that matter in the first and in the second half, and rows after the change.
+COLUMNS, FIRST, SECOND, SOON = 12, (0, 1, 2), (5, 7, 9), 2000
+MODELS = ("auto", "krlst", "polk")
+TASKS = {"two classes": True, "numbers": False}
+_STEP = 250
+
+
+def changing_rows(n: int, classes: bool, seed: int) -> dict[str, Any]:
+    """Twelve columns of which three matter, other ones from the middle on."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, COLUMNS))
+    y = np.concatenate([_target(X[: n // 2, FIRST]), _target(X[n // 2 :, SECOND])])
+    y = y + 0.1 * random.normal(size=n)
+    columns: dict[str, Any] = {f"x{k}": X[:, k] for k in range(COLUMNS)}
+    return {**columns, "y": np.where(y > 0.0, "up", "down") if classes else y}
+
+
+def _target(X: Any) -> Any:
+    """Three terms of about the same variance, the last without any slope on average."""
+    return 1.4 * np.sin(1.5 * X[:, 0]) + X[:, 1] + 1.6 * (np.abs(X[:, 2]) - 0.8)
+
+
+def leading(model: StreamModel) -> set[str]:
+    """The three columns that matter most."""
+    return set(list(model.column_importances_)[:3])
+
+
+def part_of(rows: dict[str, Any], first: int, end: int) -> dict[str, Any]:
+    return {name: column[first:end] for name, column in rows.items()}
+
+
+def follow(method: str, classes: bool, n: int, seed: int = 0) -> tuple[int | None, float]:
+    """Rows after the change until the right three lead and stay so, and processor seconds."""
+    rows = changing_rows(n, classes, seed)
+    model = StreamModel.for_rows(rows, "y", method).follow_importances()
+    since: int | None = None
+    seconds = 0.0
+    for first in range(0, n, _STEP):
+        part = part_of(rows, first, first + _STEP)
+        start = time.process_time()
+        model.learn(part)
+        seconds += time.process_time() - start
+        if first >= n // 2:
+            right = leading(model) == {f"x{k}" for k in SECOND}
+            since = (first + _STEP - n // 2 if since is None else since) if right else None
+    return since, seconds
+
+
+def plain_seconds(method: str, classes: bool, n: int, seed: int = 0) -> float:
+    """The processor seconds that learning alone takes."""
+    rows = changing_rows(n, classes, seed)
+    model = StreamModel.for_rows(rows, "y", method)
+    seconds = 0.0
+    for first in range(0, n, _STEP):
+        part = part_of(rows, first, first + _STEP)
+        start = time.process_time()
+        model.learn(part)
+        seconds += time.process_time() - start
+    return seconds
+
+
+def main() -> None:
+    """Rows until the right columns lead after a change, and the cost."""
+    n = max(4000, int(share() * 20_000))
+
+    def lines() -> Iterator[list[Any]]:
+        for method in MODELS:
+            for task, classes in TASKS.items():
+                plain_seconds(method, classes, 500)  # compiled by now
+                alone, took = [], []
+                for _ in range(3):  # by turns: what else the machine does changes
+                    alone.append(plain_seconds(method, classes, n))
+                    since, seconds = follow(method, classes, n)
+                    took.append(seconds)
+                cost = 100.0 * (min(took) / min(alone) - 1.0)
+                yield [method, task, "never" if since is None else f"{since:,}", f"{cost:.0f} %"]
+
+    show(
+        f"Three of {COLUMNS} columns matter, other three after {n // 2:,} of {n:,} rows: rows "
+        "until those three lead, looked at every 250 rows, and what following it costs",
+        ("model", "target", "rows", "more time"),
+        lines(),
+    )

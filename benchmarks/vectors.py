@@ -1,0 +1,54 @@
+"""Several targets: one dictionary for all against a model for each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from threadpoolctl import threadpool_limits
+
+from benchmarks.share import share
+from benchmarks.tables import show
+from kernelstream import AVMRegressor, POLKRegressor
+from kernelstream.streams import make_robot_arm
+
+SAMPLES, TEST = 20_000, 2000
+
+
+def main() -> None:
+    """A robot arm with three coordinates of its hand."""
+    with threadpool_limits(1):
+        show(
+            "make_robot_arm, coordinates in deviations: RMSE on 2,000 others, one pass",
+            ["method", "models", "RMSE", "points", "weights", "us per sample"],
+            _rows(),
+        )
+
+
+def _rows() -> Iterator[tuple[Any, ...]]:
+    count = int(SAMPLES * share())
+    X, Y = make_robot_arm(count + TEST, random_state=0)
+    X, Y = (X - X[:500].mean(axis=0)) / X[:500].std(axis=0), Y / Y[:500].std(axis=0)
+    train, test = slice(count), slice(count, None)
+    for name, model in {
+        "POLK": POLKRegressor(gamma=0.25, eta0=0.5, compression_error=0.03, max_points=1000),
+        "AVM": AVMRegressor(gamma=0.25, alpha=1e-3, delta=0.8, max_points=2000),
+    }.items():
+        clone(model).partial_fit(X[:500], Y[:500])  # compile, or load
+        clone(model).partial_fit(X[:500], Y[:500, 0])
+        together = [(clone(model), slice(None))]
+        apart = [(clone(model), column) for column in range(3)]
+        for words, models in (("one", together), ("three", apart)):
+            start = time.perf_counter()
+            for each, columns in models:
+                each.partial_fit(X[train], Y[train, columns])
+            seconds = time.perf_counter() - start
+            said = np.column_stack([each.predict(X[test]) for each, _ in models])
+            error = np.sqrt(np.mean((said - Y[test]) ** 2))
+            orders = [each.model_order_ for each, _ in models]
+            weights = sum(each.dual_coef_.size for each, _ in models)
+            points = " + ".join(map(str, orders))
+            yield name, words, f"{error:.3f}", points, weights, f"{seconds / count * 1e6:.0f}"

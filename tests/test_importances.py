@@ -1,0 +1,107 @@
+"""Which columns matter, and why a row is predicted as it is."""
+
+import json
+
+import numpy as np
+import pytest
+
+from benchmarks import importances as stream
+from kernelstream import POLKClassifier, StreamModel, load
+from kernelstream.importances import LOOK, features_by_column
+from tests.cli.conftest import rows, tool
+
+__all__ = ["rows", "tool"]  # fixtures
+
+RIGHT = {f"x{k}" for k in stream.SECOND}
+BEFORE = {f"x{k}" for k in stream.FIRST}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("classes", [True, False])
+def test_the_right_columns_lead_soon_after_a_change(classes):
+    rows = stream.changing_rows(6000, classes, seed=1)
+    model = StreamModel.for_rows(rows, "y").follow_importances()
+    model.learn(stream.part_of(rows, 0, 3000))
+    assert stream.leading(model) == BEFORE
+    model.learn(stream.part_of(rows, 3000, 3000 + stream.SOON))
+    assert stream.leading(model) == RIGHT
+    assert sum(model.column_importances_.values()) == pytest.approx(1.0)
+
+
+def polk(rows):
+    return StreamModel.for_rows(
+        rows, "y", POLKClassifier(max_points=30, random_state=0)
+    ).follow_importances()
+
+
+def test_any_chunking_and_files_give_the_same(tmp_path):
+    rows = stream.changing_rows(3 * LOOK + 50, True, seed=2)
+    whole = polk(rows).learn(rows)
+    parts = polk(rows)
+    assert parts.column_importances_ == {}
+    for first, end in ((0, 1), (1, LOOK + 3), (LOOK + 3, 2 * LOOK), (2 * LOOK, 2 * LOOK + 9)):
+        parts.learn(stream.part_of(rows, first, end))
+    parts.save(tmp_path / "m.ks")
+    parts = load(tmp_path / "m.ks")
+    parts.predict_then_learn(stream.part_of(rows, 2 * LOOK + 9, len(rows["y"])))
+    assert parts.column_importances_ == whole.column_importances_
+    assert parts.fingerprint() == whole.fingerprint()
+
+
+def test_learning_is_the_same_without():
+    rows = stream.changing_rows(600, True, seed=3)
+    plain = StreamModel.for_rows(rows, "y", POLKClassifier(max_points=30, random_state=0)).learn(
+        rows
+    )
+    assert polk(rows).learn(rows).model.fingerprint() == plain.model.fingerprint()
+
+
+def test_columns_of_all_kinds():
+    random = np.random.default_rng(0)
+    n = 1100
+    city = np.array(["Bonn", "Rom", "Oslo"])[random.integers(0, 3, n)]
+    day = np.datetime64("2020-01-01", "us") + random.integers(0, 10**13, n).astype("m8[us]")
+    x = np.where(random.random(n) < 0.1, np.nan, random.normal(size=n))
+    rows = {"x": x, "city": city, "day": day, "y": np.where(city == "Rom", "yes", "no")}
+    model = polk(rows).learn(rows)
+    assert set(features_by_column(model.preparation)) >= {"x", "city", "day"}
+    assert next(iter(model.column_importances_)) == "city"
+    found = model.explain({"x": [0.5], "city": ["Rom"], "day": day[:1]})[0]
+    assert found.prediction == "yes"
+    name, effect = next(iter(found.columns.items()))
+    assert name == "city=Rom"
+    assert effect > 0.0
+    assert found.points[0].effect > 0.0
+    assert len(found.points) == 3
+    assert str(found).startswith("city=Rom +")
+
+
+def test_effects_are_what_a_missing_value_changes():
+    rows = stream.changing_rows(500, False, seed=4)
+    model = StreamModel.for_rows(rows, "y", "krlst").learn(rows)
+    part = stream.part_of(rows, 0, 20)
+    found = model.explain(part, most=12)
+    for name in ("x0", "x3"):
+        unknown = {**part, name: np.full(20, np.nan)}
+        X = model.preparation.transform(model._batch(unknown))
+        place = model.preparation.feature_names_out.index("missing elsewhere")
+        X[:, place] = 0.0  # the effect is that of the value, not that of its absence
+        changed = model.predict(part) - model.estimator.predict(X)
+        effects = [each.columns.get(name, 0.0) for each in found]
+        assert effects == pytest.approx(changed.tolist(), abs=1e-9)
+    assert [each.prediction for each in found] == model.predict(part).tolist()
+    assert model.explain(stream.part_of(rows, 0, 0)) == []
+
+
+def test_the_command(tool, rows, tmp_path):
+    words = ("learn", rows, "--target", "label", "--model", "polk", "--report", "page.html")
+    told = json.loads(tool(*words, "--importances", "--out", "m.ks", "--json").out)
+    seen = json.loads(tool("inspect", "m.ks", "--json").out)
+    assert seen["importances"] == told["importances"]
+    assert set(told["importances"]) >= {"x", "y", "city"}
+    assert "Which columns matter" in (tmp_path / "page.html").read_text()
+    lines = tool("predict", "m.ks", rows, "--explain").out.splitlines()
+    assert lines[0].endswith(",because")
+    assert any("city=" in line for line in lines[1:])
+    plain = json.loads(tool(*words, "--json").out)
+    assert plain["importances"] == {}
