@@ -248,7 +248,7 @@ def wild_runs(draw):
     parameters = drawn(draw, estimator_class, {**losses, **WILD}) | {"random_state": 0}
     if parameters.get("batch_size", 1) > 1:  # batches have no slack
         parameters.pop("slack", None)
-    if "eta0" in parameters:  # eta0 * alpha must be below 1
+    if {"eta0", "alpha"} <= set(parameters):  # eta0 * alpha must be below 1
         parameters["alpha"] = 0.0
     random = np.random.default_rng(draw(st.integers(0, 1000)))
     n, features = 40, draw(st.integers(1, 3))
