@@ -72,10 +72,9 @@ def learned_model(method: str, classes: int, rows: Batch, **parameters: Any) -> 
 
 
 def own_values(model: Any, rows: Any) -> Any:
-    """(n, outputs): probabilities, or decision values, or numbers."""
-    for name in ("predict_proba", "decision_function"):
-        if hasattr(model, name):
-            return getattr(model, name)(rows).reshape(len(rows), -1)
+    """(n, outputs): probabilities, or numbers."""
+    if hasattr(model, "predict_proba"):
+        return model.predict_proba(rows)
     return model.predict(rows)[:, None]
 
 
@@ -92,10 +91,7 @@ def run_numpy(model: Any, rows: Any) -> Any:
     exec(compile(write_numpy(describe(model)), "model.py", "exec"), names)
     if isinstance(rows, Batch):
         rows = {name: plain(column) for name, column in rows.columns.items()}
-    for name in ("predict_proba", "decision_function", "predict"):
-        if name in names:
-            return names[name](rows), names["predict"](rows)
-    raise KeyError("predict")
+    return names.get("predict_proba", names["predict"])(rows), names["predict"](rows)
 
 
 def onnx_inputs(rows: Any, names: list[str]) -> dict[str, Any]:

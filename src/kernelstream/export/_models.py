@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
+from kernelstream.core import calibration
 from kernelstream.core import kernel as core
 from kernelstream.core.experts.mixture import FLOOR, MixtureState
 from kernelstream.export._preparation import features_of, in_moving_units
@@ -21,6 +22,7 @@ from kernelstream.models._auto._units import _LARGEST, RowUnits, _folded
 from kernelstream.models._base import KernelEstimator
 from kernelstream.models._classifier import StreamClassifier
 from kernelstream.models._experts import ExpertEstimator
+from kernelstream.models._kernel_classifier import CalibratedClassifier
 from kernelstream.models.in_units import InUnits
 from kernelstream.pipeline import StreamModel
 
@@ -73,18 +75,44 @@ def _check_kind(estimator: Any) -> None:
 
 
 def _decide(program: Program, estimator: Any, values: Vector) -> None:
-    """Labels, and probabilities where there are any."""
+    """Labels and probabilities."""
     if len(estimator.classes_) < 2:
         raise ValueError("the model has met one class only: there is nothing to predict")
     program.labels = estimator.classes_
+    two = values.width == 1
+    place = values > 0.0 if two else values.argmax()
     if isinstance(estimator, ExpertEstimator):
-        program.probabilities = True
-    elif not getattr(estimator, "_follows", False):  # the loss has probabilities of its own
-        program.probabilities = True
-        two = values.width == 1
-        values = program.concat(values * 0.0, values).softmax() if two else values.softmax()
-    program.values = values
-    program.place = values > 0.0 if values.width == 1 else values.argmax()
+        program.values = values
+    elif isinstance(estimator, CalibratedClassifier) and estimator._follows:
+        table = estimator._calibration_table()
+        program.values = _from_margins(program, values, place, table)
+    else:  # the loss has probabilities of its own
+        program.values = (program.concat(values * 0.0, values) if two else values).softmax()
+    program.place = place
+
+
+def _from_margins(program: Program, values: Vector, place: Vector, table: Any) -> Vector:
+    """``core.calibration.fill_probabilities``: a curve for every class that may lead."""
+    classes, unit = len(table) - 1, float(table[0, calibration.MEAN])
+    one = program.vector(1.0)
+    others = (program.vector(np.arange(float(classes))) - place).abs() > 0.5
+    mine = one - others
+    slope = mine.dot(table[1:, calibration.SLOPE])
+    offset = mine.dot(table[1:, calibration.OFFSET])
+
+    def in_units(margins: Vector) -> Vector:
+        farthest = calibration.FARTHEST
+        return (margins / unit).minimum(farthest) if unit > 0.0 else (margins > 0.0) * farthest
+
+    behind = in_units(values.abs() if values.width == 1 else values.largest() - values)
+    shares = others * (behind * slope * -1.0).exp()
+    total = shares.sum()
+    next_one = shares.largest() / total
+    nearest = others.where(behind, 1e9) * -1.0
+    score = offset - slope * nearest.largest()
+    least = next_one * calibration.AHEAD / (next_one + 1.0)
+    right = (one / ((score * -1.0).exp() + 1.0)).maximum(least)
+    return others.where(shares * ((one - right) / total), right)
 
 
 @singledispatch

@@ -208,9 +208,8 @@ class _Writer:
         if labels is None:
             lines.append(f"    ks_real value; /* {_comment(self.program.target)} */")
         else:
-            what = "probabilities" if self.program.probabilities else "decision"
             lines.append(f"    int place; /* in {self.name}_labels */")
-            lines.append(f"    ks_real {what}[{width}];")
+            lines.append(f"    ks_real probabilities[{width}];")
         lines += [f"}} {self.name}_result;", ""]
         if labels is not None:
             kind = {"U": "char *const ", "f": "double "}.get(labels.dtype.kind, "int64_t ")
@@ -222,11 +221,10 @@ class _Writer:
         program, values = self.program, self.operand(self.program.values)
         if program.labels is None or program.place is None:
             return [f"    result->value = {values.format(i=0)};"]
-        what = "probabilities" if program.probabilities else "decision"
         place = self.operand(program.place).format(i=0)
         return [
             f"    for (i = 0; i < {program.values.width}; i++) "
-            f"result->{what}[i] = {values.format(i='i')};",
+            f"result->probabilities[i] = {values.format(i='i')};",
             f"    result->place = (int){place};",
         ]
 

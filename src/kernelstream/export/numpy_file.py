@@ -154,13 +154,6 @@ def predict_proba(rows):
     return _compute(rows)[0]
 '''
 
-_DECISION = '''
-
-def decision_function(rows):
-    """(n, classes): one number per class of LABELS, or one for two: positive for the second."""
-    return _compute(rows)[0]
-'''
-
 
 def write_numpy(program: Program) -> str:
     """The text of the file."""
@@ -232,7 +225,7 @@ def _file(program: Program, constants: list[str], lines: list[str], result: str)
     start = _START.format(
         what=program.target,
         version=__version__,
-        proba="  predict_proba(rows)" * program.probabilities,
+        proba="  predict_proba(rows)" * classes,
         inputs=_inputs_in_words(program.inputs),
         imports="import hashlib\n" * ("text" in kinds),
     )
@@ -255,7 +248,7 @@ def _file(program: Program, constants: list[str], lines: list[str], result: str)
         )
     )
     if classes:
-        parts.append(_PROBABILITIES if program.probabilities else _DECISION)
+        parts.append(_PROBABILITIES)
     return "".join(parts)
 
 

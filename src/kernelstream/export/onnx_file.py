@@ -279,8 +279,8 @@ class _Writer:
         if program.labels is None:
             flat = self.node("Squeeze", value, self.whole(1))
             return self.output(flat, self.free("prediction"), double, ["rows"])
-        name = "probabilities" if program.probabilities else "decision"
-        return self.output(value, self.free(name), double, ["rows", program.values.width])
+        shape = ["rows", program.values.width]
+        return self.output(value, self.free("probabilities"), double, shape)
 
     def finish_label(self) -> list[Any]:
         labels, kinds = self.program.labels, self.onnx.TensorProto

@@ -170,9 +170,7 @@ class Program:
     inputs : list of Input
     steps : list of Vector
     values : Vector
-        The prediction of a number; of classes their probabilities, or decision values.
-    probabilities : bool
-        Whether ``values`` are probabilities.
+        The prediction of a number; of classes their probabilities.
     place : Vector or None
         The place of the predicted class among ``labels``.
     labels : array or None
@@ -183,7 +181,6 @@ class Program:
         self.target = target
         self.inputs: list[Input] = []
         self.steps: list[Vector] = []
-        self.probabilities = False
         self.place: Vector | None = None
         self.labels: NDArray[Any] | None = None
         self.values: Vector

@@ -19,6 +19,7 @@ from kernelstream.models._auto._units import RowUnits
 from kernelstream.models._experts import ExpertEstimator
 from kernelstream.models._stream import as_before_on_error
 from kernelstream.parameters import Number, Whole
+from kernelstream.registry import Method, register
 from kernelstream.rows import count_rows, slice_rows
 
 #: Scores of the latest rows that quantiles are taken of.
@@ -235,3 +236,13 @@ class NoveltyDetector(OutlierMixin, ExpertEstimator):  # type: ignore[misc]
         """(n,): which part of the latest samples was less unusual, from 0 to 1."""
         scores = -self.score_samples(X)
         return np.searchsorted(np.sort(self._latest), scores) / len(self._latest)
+
+
+register(
+    Method(
+        name="novelty",
+        title="Novelty detector",
+        description="which rows of a stream are unlike those before, by the variance of KRLS-T",
+        names=("NoveltyDetector",),
+    )
+)
