@@ -134,7 +134,8 @@ def _nystroem(stream: Stream) -> Any:
 
 
 def _river(make: Callable[[bool], Any], stream: Stream) -> Any:
-    return _one_by_one(RiverProgram(make(len(stream.classes) > 2)), stream)
+    model = make(len(stream.classes) > 2)
+    return _one_by_one(RiverProgram(model, classification=not stream.numbers), stream)
 
 
 def _one_by_one(program: ProgramOfOthers, stream: Stream) -> Any:

@@ -318,7 +318,7 @@ def test_bad_input_changes_nothing(bad, options):
 @pytest.mark.parametrize(
     ("model", "options", "message"),
     [
-        (POLKClassifier(), {"metrics": ["log_loss"]}, "loss='log_loss'"),
+        (SGDClassifier(), {"metrics": ["log_loss"], "classes": [0, 1]}, "needs probabilities"),
         (POLKClassifier(gamma="scale"), {}, "gamma as a number"),
         (SGDClassifier(), {}, "give classes="),
         (POLKClassifier(), {"metrics": ["mae"]}, "metrics for classification"),

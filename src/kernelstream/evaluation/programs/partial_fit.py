@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array, issparse
 from sklearn.base import is_classifier
 
 from kernelstream.evaluation.programs.one_by_one import Answer, Program
@@ -34,7 +35,9 @@ class PartialFitProgram(Program):
             self._first = {"classes": np.arange(len(self.classes))}
 
     def rows(self, X: Any, targets: NDArray[Any]) -> list[Any]:
-        """Arrays of one row."""
+        """Arrays of one row; sparse ones with the short indices that scikit-learn takes."""
+        if issparse(X):
+            X = csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), X.shape)
         return [X[i : i + 1] for i in range(X.shape[0])]
 
     def predict(self, row: Any, classes: int) -> Answer:

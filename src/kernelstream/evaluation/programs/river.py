@@ -21,15 +21,15 @@ class RiverProgram(Program):
     model : River estimator
     names : sequence of str, optional
         Of the columns; by default those of a data frame, or x0, x1, ...
+    classification : bool, optional
+        Whether it predicts labels, of a model that is not derived from River's classes.
     """
 
-    def __init__(self, model: Any, names: Sequence[str] | None = None) -> None:
-        from river import base
-
-        self.model, last = model, final_step(model)
-        if not isinstance(last, base.Classifier | base.Regressor):
-            raise ValueError(f"{model} is neither a classifier nor a regressor of River")
-        self.classification = isinstance(last, base.Classifier)
+    def __init__(
+        self, model: Any, names: Sequence[str] | None = None, classification: bool | None = None
+    ) -> None:
+        self.model = model
+        self.classification = _is_classifier(model) if classification is None else classification
         self.names = None if names is None else list(names)
 
     @staticmethod
@@ -82,6 +82,15 @@ class RiverProgram(Program):
         """What River counts."""
         counted = getattr(self.model, "_raw_memory_usage", None)
         return super().nbytes() if counted is None else float(counted)
+
+
+def _is_classifier(model: Any) -> bool:
+    from river import base
+
+    last = final_step(model)
+    if not isinstance(last, base.Classifier | base.Regressor):
+        raise ValueError(f"{model} is neither a classifier nor a regressor of River")
+    return isinstance(last, base.Classifier)
 
 
 def final_step(model: Any) -> Any:
