@@ -9,6 +9,7 @@ from importlib import import_module
 BENCHMARKS = {
     "comparison": "comparison.main",
     "kol": "outside.kol",
+    "kol-speed": "outside.kol_speed",
     "budgetedsvm": "budgetedsvm.main",
     "calls": "speed.calls",
     "sparse": "speed.sparse",
@@ -20,6 +21,7 @@ BENCHMARKS = {
     "vectors": "vectors.main",
     "stability": "accuracy.stability",
     "parsimony": "accuracy.parsimony",
+    "multidist-budgets": "multidist_budgets.main",
     "streams": "accuracy.streams",
     "defaults": "accuracy.defaults",
     "auto": "auto.main",
@@ -33,6 +35,7 @@ BENCHMARKS = {
     "mnist": "accuracy.mnist",
     "mnist-busy": "accuracy.mnist_busy",
     "intervals": "intervals.main",
+    "calibration": "calibration.main",
     "avm": "avm.main",
     "avm-speed": "avm.speed",
     "avm-cells": "avm_cells.main",

@@ -81,7 +81,7 @@ FILTERS: dict[str, tuple[str, str, Callable[[], Callable[[Any, Any], Run]]]] = {
     "knlms": (
         "struct('eta', .4, 'mu0', .8, 'eps', .02)", "KNLMS",
         lambda: _filter(
-            KNLMSRegressor(gamma=GAMMA, eta0=0.4, coherence=0.8, epsilon=0.02, max_points=1000)
+            KNLMSRegressor(gamma=GAMMA, eta0=0.4, coherence=0.8, ridge=0.02, max_points=1000)
         ),
     ),
     "krls": (

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import time
 import warnings
 import zlib
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
+from threadpoolctl import threadpool_limits
 
 from benchmarks.data import folder
 from benchmarks.tables import show
@@ -54,9 +56,9 @@ METHODS: dict[str, tuple[Any, tuple[str, ...]]] = {
 }
 
 
-def stream(name: str) -> tuple[Any, Any] | None:
+def stream(name: str, count: int | None = None) -> tuple[Any, Any] | None:
     """Samples in random order with labels -1 and 1; None where the data is not present."""
-    count = STREAMS[name]["samples"]
+    count = count or STREAMS[name]["samples"]
     if name == "multidist":
         X, y = make_multidist(count, random_state=0)
         return X, np.where(y < 2, 1, -1)
@@ -110,3 +112,33 @@ def kol() -> None:
         ["stream", "method", "KOL", "ours", "at which samples"],
         rows(),
     )
+
+
+def kol_speed() -> None:
+    """Time of a sample, of LIBOL's kernel library and of ours: recorded together, and ours now."""
+    runs = json.loads((RECORDED / "kol_speed.json").read_text("utf-8"))["runs"]
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        for run in runs:
+            name, method = run["stream"], run["method"]
+            samples, now = stream(name, 10**9), "data not present"
+            if samples is not None:
+                X, y = csr_array(samples[0]), samples[1]
+                make = partial(METHODS[method][0], gamma=STREAMS[name]["gamma"], max_points=200)
+                mistakes(make(random_state=0), X[:300], y[:300])  # compiled or loaded
+                start = time.process_time()
+                wrong = mistakes(make(random_state=0), X, y)
+                now = f"{(time.process_time() - start) / len(y) * 1e6:.2f}"
+                now += "" if wrong.sum() == run["mistakes_ours"] else " (other mistakes)"
+            yield (
+                name, method, run["mistakes"], run["mistakes_ours"], run["us"], run["us_ours"],
+                run["us"] / run["us_ours"], now,
+            )  # fmt: skip
+
+    with threadpool_limits(1):
+        show(
+            "Time per sample, KOL and ours",
+            ["stream", "method", "KOL's mistakes", "ours", "KOL, us", "ours, us", "times as fast",
+             "ours now, us"],
+            rows(),
+        )  # fmt: skip

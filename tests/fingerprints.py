@@ -42,15 +42,22 @@ from kernelstream import (
     COLKRegressor,
     CompositionalLearner,
     Coverage,
+    FixedBudgetKRLSRegressor,
+    FOGDClassifier,
+    FOGDRegressor,
     ForgetronClassifier,
     KernelExpansion,
     KernelPAClassifier,
     KernelPARegressor,
     KernelPerceptronClassifier,
     KernelPolicyEvaluation,
+    KLMSRegressor,
+    KNLMSRegressor,
+    KRLSRegressor,
     KRLSTClassifier,
     KRLSTRegressor,
     Loss,
+    NOGDClassifier,
     NORMAClassifier,
     NORMARegressor,
     NPBSGDClassifier,
@@ -60,7 +67,11 @@ from kernelstream import (
     POLKRegressor,
     ProjectronClassifier,
     ProjectronPlusClassifier,
+    QKLMSRegressor,
+    RandomFeatureClassifier,
     RBPClassifier,
+    SlidingKRLSRegressor,
+    Steps,
     WindowedOGDRegressor,
     fit_sharded,
     load,
@@ -75,10 +86,11 @@ from kernelstream.features import (
     OnlineKernelFeatureRegressor,
     OnlineKernelFeatures,
 )
-from kernelstream.kernels import Gaussian, Laplacian, Matern32, Matern52, Polynomial
+from kernelstream.kernels import Gaussian, Laplacian, Matern12, Matern32, Matern52, Polynomial
 from kernelstream.losses import _TABLE
 from kernelstream.network import ConsensusNetwork, ProximityNetwork
 from kernelstream.preparation import Preparation
+from kernelstream.streams import make_robot_arm
 from kernelstream.streams.batch import Batch
 from tests.features.tools import VARIANTS
 
@@ -117,6 +129,12 @@ def sparse(n: int = 200, classes: int = 0, ones: bool = False) -> Stream:
     made = wide(n, 40, classes)
     X = np.where(np.random.default_rng(1).random((n, 40)) < 0.3, made["X"], 0.0)
     return {**made, "X": csr_array((X != 0.0).astype(float) if ones else X)}
+
+
+def several(n: int = 200) -> Stream:
+    """Three numbers per sample."""
+    X, Y = make_robot_arm(n, random_state=0)
+    return {"X": X, "y": Y}
 
 
 def weighted(made: Stream) -> Stream:
@@ -168,6 +186,7 @@ BLOCKS = {"gamma": 20.0, "compression_error": 0.0, "max_points": 200, "batch_siz
 TOGETHER = {"gamma": 0.8, "eta0": 1.0, "compression_error": 0.05, "classes": range(5), **SEED}
 KERNELS = [
     Laplacian(0.5),
+    Matern12(1.0),
     Matern32(1.0),
     Matern52(1.0) * Gaussian(0.1),
     Polynomial(2, 0.5, 1.0) + 2.0 * Gaussian(2.0),
@@ -201,6 +220,11 @@ MODELS = {
         partial(POLKRegressor, **{**BLOCKS, "gamma": 0.1, "eta0": 0.1}), partial(sparse, 600)
     ),
     "POLK, weights": Fit(partial(POLKRegressor, **SEED), lambda: weighted(curve())),
+    "POLK, several numbers": Fit(partial(POLKRegressor, "huber", **CAP), several),
+    "POLK, batches of several numbers": Fit(partial(POLKRegressor, batch_size=5, **CAP), several),
+    "POLK, given steps": Fit(
+        partial(POLKRegressor, learning_rate=Steps(np.geomspace(0.5, 0.01, 200)), **SEED), curve
+    ),
     "POLK, falling steps": Fit(
         partial(POLKClassifier, "margin_log_loss", learning_rate="inverse_time", **SEED), plane
     ),
@@ -272,6 +296,8 @@ MODELS = {
             AVMClassifier, coverage="hyperrectangle", delta=0.5, exact_probability=0.1, **SEED
         ), two_classes
     ),
+    "AVM, margins": Fit(partial(AVMClassifier, delta=1.0, exact_margin=0.0, **SEED), plane),
+    "AVM, several numbers": Fit(partial(AVMRegressor, average=True, **SEED), several),
     "AVM, numbers": Fit(partial(AVMRegressor, **SEED), curve),
     "AVM, ball and cap": Fit(
         partial(AVMRegressor, average=True, delta=0.1, max_points=20, **SEED), curve
@@ -296,6 +322,16 @@ MODELS = {
     ),
     "COLK, sparse": Fit(partial(COLKClassifier, **CAP), partial(sparse, classes=3)),
     "COLK, wide": Fit(partial(COLKRegressor, batch_size=10, **CAP), lambda: weighted(wide())),
+    "KLMS": Fit(partial(KLMSRegressor, max_points=20, **SEED), lambda: weighted(curve())),
+    "QKLMS": Fit(partial(QKLMSRegressor, max_points=20, **SEED), wide),
+    "KNLMS": Fit(partial(KNLMSRegressor, max_points=20, **SEED), sparse),
+    "KRLS-ALD": Fit(partial(KRLSRegressor, max_points=20, **SEED), wide),
+    "sliding-window KRLS": Fit(partial(SlidingKRLSRegressor, max_points=20, **SEED), sparse),
+    "fixed-budget KRLS": Fit(partial(FixedBudgetKRLSRegressor, max_points=20, **SEED), curve),
+    "FOGD": Fit(partial(FOGDClassifier, "log_loss", max_points=20, **SEED), plane),
+    "FOGD, sparse": Fit(partial(FOGDRegressor, max_points=20, **SEED), sparse),
+    "random features": Fit(partial(RandomFeatureClassifier, max_points=20, **SEED), two_classes),
+    "NOGD": Fit(partial(NOGDClassifier, max_points=20, **SEED), plane),
     "KRLS-T": Fit(partial(KRLSTRegressor, max_points=40, **SEED), curve),
     "KRLS-T, classes": Fit(partial(KRLSTClassifier, learn_scales=True, **SEED), plane),
     "KRLS-T, sparse": Fit(partial(KRLSTClassifier, forget=0.9, **SEED), partial(sparse, classes=3)),

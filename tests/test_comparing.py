@@ -142,6 +142,7 @@ def test_who_fails_is_out_and_the_others_go_on():
     assert late["broken"].problem.startswith("failed after row 300")
     assert late["broken"].rows == 300  # the last record
     assert np.isfinite(late["broken"].values["accuracy"])
+    assert list(late)[-1] == "broken"
 
 
 def test_numbers_that_are_none_are_a_failure():
@@ -158,6 +159,17 @@ def test_rows_and_seconds_are_bounds():
     result = compare((X, y), models=["polk"], seconds=0.0, every=100)
     assert by_name(result)["polk"].problem.startswith("out after row 256")
     assert by_name(result)["polk"].rows == 256
+
+
+def test_a_metric_that_only_some_have(tmp_path):
+    models = ["polk(loss=log_loss)", "sklearn:SGDClassifier"]
+    run = ComparisonRun(rings(), models=models, metrics=["log_loss"])
+    result = run.run()
+    assert [each.name for each in result.contestants][:2] == ["polk(loss=log_loss)", "majority"]
+    assert result.best_rule.name == "majority"
+    assert np.isnan(result.headline(by_name(result)["sklearn:SGDClassifier"]))
+    result.plot(tmp_path / "picture.png")
+    run.write_report(tmp_path / "page.html", result)
 
 
 def test_it_can_be_stopped():

@@ -404,3 +404,21 @@ def test_missing_fields_are_refused():
     for field in ("schema", "ignore", "indicators", "sparse", "square_norm"):
         with pytest.raises(ValueError, match="not a valid preparation"):
             Preparation.from_document({k: v for k, v in header.items() if k != field}, arrays)
+
+
+def test_many_long_texts_fit_into_a_file(tmp_path):
+    n = 30_000
+    names = [f"{place:06d} " + "ä" * 180 for place in range(n // 3)]
+    batch = Batch({"t": Text(np.tile(np.arange(n // 3, dtype=np.int32), 3), names)},
+                  lines=np.arange(n))  # fmt: skip
+    preparation = Preparation({"t": "text"}, buckets=8192)
+    preparation.transform(batch, learn=True)
+    header, arrays = preparation.to_document()
+    storage.write(tmp_path / "p", "Preparation", header, arrays)  # its header has a limit
+    document = storage.read(tmp_path / "p")
+    again = Preparation.from_document(document.header, document.arrays)
+    assert again.feature_names_out == preparation.feature_names_out
+    assert again.same_as(preparation)
+    damaged = {**document.arrays, "texts": document.arrays["texts"][:-1]}
+    with pytest.raises(ValueError, match=r".*"):
+        Preparation.from_document(document.header, damaged)

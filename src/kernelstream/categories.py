@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -22,6 +23,8 @@ COUNTED = 32
 SHOWN = 5
 #: Characters of "column=value" that are kept; the rest is replaced by a hash of the whole.
 LONGEST = 200
+#: Bytes of all of them in the header of a file, and in an array.
+LONGEST_HEADER, LONGEST_ARRAY = 2**20, 2**28
 #: In place of "=value".
 _MISSING = "\0missing"
 
@@ -181,6 +184,25 @@ class Categories:
         if any(len(counts) > COUNTED for counts in self.others.values()):
             raise ValueError("more texts are counted than can be")
         return self
+
+
+def packed_texts(
+    header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """A document whose texts are an array where there are too many for the header of a file."""
+    written = json.dumps(header["texts"]).encode()
+    if len(written) <= LONGEST_HEADER:
+        return header, dict(arrays)
+    return {**header, "texts": "array"}, {**arrays, "texts": np.frombuffer(written, np.uint8)}
+
+
+def unpacked_texts(held: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
+    """The texts of such a document, wherever they are; ``held`` is what its header holds."""
+    if held != "array":
+        return held
+    if len(arrays["texts"]) > LONGEST_ARRAY:
+        raise ValueError("the texts are longer than any that were written")
+    return json.loads(arrays["texts"].tobytes())
 
 
 def _tokens(name: str, text: Text) -> dict[int, str]:

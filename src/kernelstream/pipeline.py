@@ -10,11 +10,10 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone, is_classifier
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from kernelstream import registry, storage
+from kernelstream import fresh, registry, storage
 from kernelstream._version import __version__
 from kernelstream.explanation import Explanation, explain
 from kernelstream.importances import LOOK, ColumnImportances, features_by_column
@@ -24,45 +23,17 @@ from kernelstream.models._regressor import StreamRegressor
 from kernelstream.models._stream import as_before_on_error
 from kernelstream.models.in_units import InUnits
 from kernelstream.models.novelty import NoveltyDetector
-from kernelstream.parameters import parameters_of
 from kernelstream.parts import part_of, prefixed
 from kernelstream.preparation import Preparation
 from kernelstream.rows import as_rows
 from kernelstream.streams.batch import Batch
-from kernelstream.streams.errors import StreamError
-from kernelstream.streams.python_rows import as_batch, is_unnamed
-from kernelstream.targets import Targets, guess_task, read_targets
+from kernelstream.streams.python_rows import as_batch
+from kernelstream.targets import Targets, guess_task, nothing_like, read_targets
 
 __all__ = ["StreamModel", "guess_task"]
 
 #: What each task is learned with.
 TASKS = {"classification": StreamClassifier, "regression": StreamRegressor}
-
-
-def _fitting(model: Any, task: str, preparation: Preparation) -> Any:
-    """A new estimator, its parameters as rows prepared like this need them."""
-    known = registry.models()
-    if not isinstance(model, str):
-        model = clone(model)
-        if getattr(model, "gamma", None) == "auto":
-            model.set_params(gamma=preparation.suggested_gamma)
-        return model
-    if model not in known:
-        raise ValueError(f"model must be an estimator or one of {', '.join(known)}: {model!r:.80}")
-    kind = known[model].regressor if task == "regression" else known[model].classifier
-    if kind is None:
-        raise ValueError(f"{model} does not learn {task}: take another model")
-    suiting = {
-        "random_state": 0,
-        "gamma": preparation.suggested_gamma,
-        "standardize": not preparation.in_moving_units,
-    }
-    return kind(**{name: value for name, value in suiting.items() if name in parameters_of(kind)})
-
-
-def _nothing(targets: NDArray[Any]) -> Any:
-    """In place of a target that is missing, or of a class when none is known."""
-    return {"U": "", "b": None}.get(targets.dtype.kind, np.nan)
 
 
 class StreamModel(Saved):
@@ -191,20 +162,7 @@ class StreamModel(Saved):
         **preparing
             ``units, warm_up, buckets, standardise`` as for :class:`~kernelstream.Preparation`.
         """
-        unnamed = is_unnamed(rows)
-        batch, schema = as_batch(rows, unnamed=unnamed)
-        if target not in batch.columns:
-            raise StreamError(
-                f"the rows have no column {target!r}; they have {list(schema)!r:.300}"
-            )
-        width = batch.matrix.shape[1] if unnamed else None
-        preparation = Preparation(schema, ignore=[target], matrix_width=width, **preparing)
-        preparation.start(batch)
-        if task is None and isinstance(model, str):
-            task = guess_task(batch.columns[target])
-        elif task is None:
-            task = "classification" if is_classifier(model) else "regression"
-        return cls(_fitting(model, task, preparation), preparation, target, task)
+        return cls(*fresh.parts_for(rows, target, model, task, preparing))
 
     def _in_units(self, model: Any) -> Any:
         """A regressor that needs its target in units learns in them."""
@@ -272,7 +230,8 @@ class StreamModel(Saved):
             X, targets, known = self._admit(batch)
             self._check_ahead(X, targets[known])
             predicted = self._teach(X, targets, known)
-        return predicted, targets if known.all() else np.where(known, targets, _nothing(targets))
+        missing = nothing_like(targets)
+        return predicted, targets if known.all() else np.where(known, targets, missing)
 
     def flush(self) -> Self:
         """Learn now from rows kept waiting: the stream is over."""
@@ -301,7 +260,7 @@ class StreamModel(Saved):
         predicted = []
         for first, end in itertools.pairwise([0, *edges[edges > 0].tolist(), len(known)]):
             if self.task == "classification" and not hasattr(self.model, "_state"):
-                predicted.append(np.full(end - first, _nothing(targets)))
+                predicted.append(np.full(end - first, nothing_like(targets)))
                 if known[first]:
                     self.model.partial_fit(X[first:end], targets[first:end])
             elif known[first]:

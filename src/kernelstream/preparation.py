@@ -12,7 +12,7 @@ from scipy.sparse import csr_array, hstack, issparse
 from sklearn.exceptions import NotFittedError
 
 from kernelstream import raw_columns as raw
-from kernelstream.categories import Categories, HashedTexts
+from kernelstream.categories import Categories, HashedTexts, packed_texts, unpacked_texts
 from kernelstream.limits import LARGEST_ENTRY
 from kernelstream.raw_columns import CIRCLES, column_of, kind_of, unnamed
 from kernelstream.standardisation import LARGEST_WARM_UP, FrozenUnits, MovingUnits
@@ -378,7 +378,7 @@ class Preparation:
 
     def same_as(self, other: Preparation) -> bool:
         """Whether both give every row the same features."""
-        mine, theirs = self.frozen_copy().to_document(), other.frozen_copy().to_document()
+        mine, theirs = self.frozen_copy()._document(), other.frozen_copy()._document()
         for header, _ in (mine, theirs):
             if header["texts"] is not None:
                 del header["texts"]["others"]  # counts say nothing of features
@@ -387,6 +387,9 @@ class Preparation:
 
     def to_document(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Everything it holds, as a JSON header and arrays."""
+        return packed_texts(*self._document())
+
+    def _document(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         categories = self._categories
         header = {
             "schema": self.schema,
@@ -409,7 +412,8 @@ class Preparation:
         """Read it back; ValueError if it cannot be what :meth:`to_document` gave."""
         header = {"units": "frozen", "held": False, "texts": None, **header}  # version 0.1
         try:
-            held, texts = header.pop("held"), header.pop("texts")
+            texts = unpacked_texts(header.pop("texts"), arrays)
+            held = header.pop("held")
             indicators, sparse = header.pop("indicators"), header.pop("sparse")
             square_norm = header.pop("square_norm")
             if not isinstance(header["schema"], dict) or not isinstance(header["ignore"], list):

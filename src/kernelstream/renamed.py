@@ -48,7 +48,9 @@ def with_new_names(parameters: Mapping[str, Any], known: Iterable[str]) -> dict[
     {'average': True, 'average_horizon': 50, 'compression_error': {'parsimony': [0.1, 1.5]}}
     """
     found = dict(parameters)
-    number, share = found.pop("epsilon", None), found.pop("parsimony", None)
+    number, share = (
+        None if name in known else found.pop(name, None) for name in ("epsilon", "parsimony")
+    )  # some methods have an epsilon of their own
     if type(found.get("average")) in (int, float):  # not a truth value
         found["average_horizon"], found["average"] = found["average"], True
     if share is not None:

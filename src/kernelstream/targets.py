@@ -85,6 +85,11 @@ def read_targets(batch: Batch, name: str, task: str, kind: str | None, truth: bo
     return Targets(labels, known, found)
 
 
+def nothing_like(targets: NDArray[Any]) -> Any:
+    """In place of a target that is missing, or of a class when none is known."""
+    return {"U": "", "b": None}.get(targets.dtype.kind, np.nan)
+
+
 def _texts(batch: Batch, name: str, column: Text) -> Targets:
     places, codes = np.unique(column.codes, return_inverse=True)
     if len(places) and not -1 <= places[0] <= places[-1] < len(column.values):

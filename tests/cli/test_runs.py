@@ -311,3 +311,31 @@ def test_a_terminal_shows_the_run(tool, rows, monkeypatch, tmp_path):
         assert word in text
     assert any(bar in text for bar in "▁▂▃▄▅▆▇█")
     shown.close()
+
+
+@pytest.mark.parametrize("header", [True, False])
+def test_a_row_of_a_pipe_is_answered_before_the_next_one_comes(tool, tmp_path, header):
+    rows = write_rows(tmp_path / "rows.csv", 300)
+    tool("learn", rows, "--target", "label", "--model", "polk", "--out", tmp_path / "m.ks", "-q")
+    lines = rows.read_text().splitlines(keepends=True)
+    words = ["predict", "m.ks", "-", "--probabilities"]
+    if not header:
+        without = write_rows(tmp_path / "plain.csv", 300)
+        without.write_text("".join(lines[1:]))
+        tool("learn", without, "--no-header", "--target", "c4", "--model", "polk", "--out",
+             tmp_path / "m.ks", "-q")  # fmt: skip
+        words.append("--no-header")
+    os.mkfifo(tmp_path / "pipe")
+    child = start(tmp_path, *words, stdin=tmp_path / "pipe")
+    out = child.log.with_suffix(".out")
+    with open(tmp_path / "pipe", "wb", buffering=0) as pipe:
+        if header:
+            pipe.write(lines[0].encode())
+        for number, row in enumerate(lines[1:4], start=1):
+            pipe.write(row.encode())  # and nothing more until it is answered
+            wait_until(lambda n=number: out.exists() and out.read_text().count("\n") == n + 1)
+        pipe.write("".join(lines[4:]).encode())
+    ended = child.wait()
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.count("\n") == 301
+    assert ended.out.startswith("line,predicted_")

@@ -28,7 +28,7 @@ ROWS = {
 FILTERS = {
     KLMSRegressor: (naive.klms, {"eta0": 0.3}),
     QKLMSRegressor: (naive.qklms, {"eta0": 0.3, "radius": 0.7}),
-    KNLMSRegressor: (naive.knlms, {"eta0": 0.4, "coherence": 0.8, "epsilon": 0.02}),
+    KNLMSRegressor: (naive.knlms, {"eta0": 0.4, "coherence": 0.8, "ridge": 0.02}),
     KRLSRegressor: (naive.krls, {"novelty": 0.01}),
     SlidingKRLSRegressor: (naive.sliding_krls, {"ridge": 0.05}),
     FixedBudgetKRLSRegressor: (naive.fixed_budget_krls, {"ridge": 0.05}),

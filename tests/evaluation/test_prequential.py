@@ -36,7 +36,7 @@ def samples(classes=3, n=N, seed=0, names=None):
 CASES = {
     "classes": (
         lambda: POLKClassifier(random_state=0),
-        {"metrics": ["accuracy", "balanced_accuracy", "f1", "kappa"]},
+        {"metrics": ["accuracy", "balanced_accuracy", "f1", "kappa", "kappa_temporal"]},
         samples(5, names=["a", "bb", "c", "d", "e"]),
     ),
     "scores of two": (

@@ -103,7 +103,7 @@ def test_steps_do_not_depend_on_how_the_stream_is_cut(tmp_path):
         ([], "at least one number"),
         ([[0.1]], "1-D array"),
         ([0.1, -1.0], "step 1 is -1.0"),
-        (lambda t: t[:1], "as many steps"),
+        (lambda t: np.ones(1), "as many steps"),
         (lambda t: 0.1 * t, "step 0 is 0.0"),
         (lambda t: 5.0 + 0.0 * t, "steps times alpha"),
     ],

@@ -656,7 +656,7 @@ def test_looking_changes_nothing(estimator_class, batch_size, tmp_path):
         for name in ("dictionary_", "dual_coef_"):
             getattr(model, name)[...] = 0.0
     if estimator_class in FACTORED:
-        assert model.residual_ < 1e-6
+        assert model.residual_ < 1e-4
     assert repr(model)
     assert model.fingerprint() == before
 

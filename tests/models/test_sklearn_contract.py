@@ -19,10 +19,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernelstream import Loss, POLKClassifier
+from kernelstream import (
+    FixedBudgetKRLSRegressor,
+    KRLSRegressor,
+    Loss,
+    POLKClassifier,
+    SlidingKRLSRegressor,
+)
 from kernelstream.core import kernel
 from kernelstream.kernels import Gaussian, Linear, Matern32
-from tests.models.tools import CLASSIFIERS, ESTIMATORS, EXPANSIONS, having, stream, waiting
+from kernelstream.models._experts import ExpertEstimator
+from kernelstream.models._linear_features import LinearOnFeatures
+from tests.models.tools import CLASSIFIERS, ESTIMATORS, having, stream, waiting
 
 STOCHASTIC = "weight 2 is one step twice as long, not two steps: the sequence of steps differs"
 EXPECTED_FAILURES = {
@@ -31,11 +39,37 @@ EXPECTED_FAILURES = {
 }
 
 
+#: Least squares: there a weight of 2 is two samples.
+EXACT = (KRLSRegressor, SlidingKRLSRegressor, FixedBudgetKRLSRegressor)
+FAR = {
+    "check_class_weight_classifiers": "its rows have deviation 20: far from all others, where a "
+    "kernel expansion is zero, sums of features are noise"
+}
+
+
+def expected_failures(model):
+    if isinstance(model, EXACT):
+        return {}
+    if isinstance(model, LinearOnFeatures) and type(model) in CLASSIFIERS:
+        return EXPECTED_FAILURES | FAR
+    return EXPECTED_FAILURES
+
+
+#: Of methods that keep a point for a sample however little it weighs: they do not compress.
+LONELY = (
+    "the rows are so far apart that kernel values are 0: each has the class of its own point, "
+    "whatever the other points weigh"
+)
+
+
 @parametrize_with_checks(
     [estimator_class() for estimator_class in ESTIMATORS],
-    expected_failed_checks=lambda _: EXPECTED_FAILURES,
+    expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_checks(estimator, check):
+    name = getattr(check, "func", check).__name__
+    if name == "check_class_weight_classifiers" and not getattr(estimator, "_factored", True):
+        pytest.skip(LONELY)  # some pass, with some seeds
     check(estimator)
 
 
@@ -58,7 +92,9 @@ class TestEstimator:
         X, y = stream(estimator_class)
         pipeline = make_pipeline(StandardScaler(), estimator_class(random_state=0))
         choices = (
-            {"gamma": [1e-6, 0.5]} if estimator_class in EXPANSIONS else {"max_points": [3, 90]}
+            {"max_points": [3, 90]}
+            if issubclass(estimator_class, ExpertEstimator)
+            else {"gamma": [1e-6, 0.5]}
         )
         ((parameter, (_, best)),) = choices.items()
         name = f"{estimator_class.__name__.lower()}__{parameter}"

@@ -698,3 +698,62 @@ def test_agents_may_have_losses_of_their_own(tmp_path):
     network.save(tmp_path / "network.ks")
     loaded = kernelstream.load(tmp_path / "network.ks")
     assert prints(loaded.run(streams, batch=2)) == prints(network.run(streams, batch=2))
+
+
+def test_agents_that_mind_a_risk_are_colk_without_a_pull(tmp_path):
+    random = np.random.default_rng(0)
+    X = random.uniform(-2.0, 2.0, (2, 60, 1))
+    streams = [(X[i], np.sin(X[i, :, 0]) + random.exponential(size=60)) for i in range(2)]
+    common = {"loss": "squared_error", "gamma": 1.0, "eta0": 0.2, "risk": "semivariance",
+              "risk_weight": 0.5, "compression_error": 0.01}  # fmt: skip
+    alone = ConsensusNetwork(nx.path_graph(2), penalty=0.0, random_state=0, **common)
+    alone.run(streams, batch=2)
+    for name in range(2):
+        model = kernelstream.COLKRegressor(random_state=name, **common).partial_fit(*streams[name])
+        assert np.array_equal(alone.predict(X[0], agent=name), model.predict(X[0]))
+        assert alone.model(name).tracker_ == model.tracker_
+    # Together: both pull, and the risk acts.
+    for two_way in (False, True):
+        options = {"penalty": 0.5, "two_way": two_way, "random_state": 0}
+        averse = ConsensusNetwork(nx.path_graph(2), **options, **common).run(streams, batch=2)
+        neutral = ConsensusNetwork(nx.path_graph(2), **options, **{**common, "risk_weight": 0.0})
+        neutral.run(streams, batch=2)
+        for other in (alone, neutral):
+            assert np.abs(averse.predict(X[0]) - other.predict(X[0])).max() > 0.01
+        averse.save(tmp_path / "network.ks")
+        loaded = kernelstream.load(tmp_path / "network.ks")
+        assert prints(loaded.run(streams, batch=2)) == prints(averse.run(streams, batch=2))
+
+
+def test_a_constraint_of_ones_own():
+    """The default one, written as functions, and another one against the equations."""
+    random = np.random.default_rng(0)
+    X = random.uniform(-2.0, 2.0, (3, 40, 1))
+    streams = [(X[i], np.sin(X[i, :, 0]) + 0.3 * i) for i in range(3)]
+    common = {"loss": "squared_error", "gamma": 1.0, "eta0": 0.2, "coupling": "printed",
+              "tolerance": 0.01, "compression_error": 0.01, "random_state": 0}  # fmt: skip
+
+    def network(constraint):
+        made = ProximityNetwork(nx.path_graph(3), constraint=constraint, **common)
+        return made.run(streams, batch=2)
+
+    squared = (lambda f, g: ((f - g) ** 2).sum(axis=1), lambda f, g: 2.0 * (f - g))
+    ours, ready = network(squared), network(None)
+    assert ours.predict(X[0]) == pytest.approx(ready.predict(X[0]), rel=1e-9, abs=1e-9)
+    trace = ours.trace_columns()
+    assert trace["violation"] == pytest.approx(ready.trace_columns()["violation"], abs=1e-9)
+    # How far f_i is above f_j only: the agent with the lowest target is never pulled.
+    above = (lambda f, g: np.maximum(f - g, 0.0).sum(axis=1), lambda f, g: 1.0 * (f > g))
+    lopsided = network(above)
+    alone = kernelstream.POLKRegressor(
+        batch_size=2, gamma=1.0, eta0=0.2, compression_error=0.01, random_state=0
+    ).partial_fit(*streams[0])
+    # its target is the lowest, but noise in the first rounds may lift it for a moment
+    assert np.abs(lopsided.predict(X[0], agent=0) - alone.predict(X[0])).mean() < 0.1
+    assert np.abs(lopsided.predict(X[0], agent=2) - ready.predict(X[0], agent=2)).max() > 0.01
+    with pytest.raises(TypeError, match="functions are code"):
+        ours.save("never.ks")
+    with pytest.raises(ValueError, match=r"must return finite numbers of shape \(2, 1\)"):
+        network((squared[0], lambda f, g: 1.0))
+    with pytest.raises(ValueError, match="coupling='printed'"):
+        ProximityNetwork(nx.path_graph(3), constraint=squared)

@@ -100,7 +100,7 @@ COMMANDS = {
         "policy.policy",
         "Learn what every state is worth under the policy that made a log, step by step.",
         "kernelstream policy market.csv --reward demand --drop time --drop zone --drop direction "
-        "--discount 0.9 --values values.csv",
+        "--drop temperature --drop wind --discount 0.9 --values values.csv",
     ),
     "demo": Command(
         "demo.demo",

@@ -154,7 +154,7 @@ class ComparisonDisplay(_Display):
         for seat in self.run.seats:
             trace = seat.score.trace
             text = f"[yellow]{escape(seat.problem)}[/]" if seat.problem else "[dim]...[/]"
-            if len(trace) and not seat.problem:
+            if len(trace) and not seat.problem and metric in trace.metrics:
                 numbers, history = trace.summary(), trace.to_columns()[f"{metric}_window"]
                 text = f"[bold]{numbers[metric]:.4f}[/]  {sparkline(history[-_WIDTH:])}"
                 text += f"  [dim]{numbers['microseconds_per_sample']:,.0f} us per row[/]"
@@ -199,13 +199,13 @@ def show_files(table: Table, files: dict[str, Path | None]) -> None:
 
 
 def in_percent(parts: Mapping[str, float], most: int = 8) -> str:
-    """The largest parts of a whole.
+    """The largest parts of a whole, but for those that are nothing.
 
-    >>> in_percent({"price": 0.75, "demand": 0.25})
+    >>> in_percent({"price": 0.75, "demand": 0.25, "day": 0.001})
     'price 75 %, demand 25 %'
     """
-    shown = [f"{name} {100.0 * part:.0f} %" for name, part in list(parts.items())[:most]]
-    return ", ".join([*shown, *(["..."] if len(parts) > most else [])])
+    shown = [f"{name} {100.0 * part:.0f} %" for name, part in parts.items() if part >= 0.005]
+    return ", ".join([*shown[:most], *(["..."] if len(shown) > most else [])])
 
 
 def rounded(number: float) -> str:

@@ -79,7 +79,7 @@ def policy(
     off = count = 0.0
     for some in _chunks(log):
         if not hasattr(model, "_state") and "gamma" not in parameters:
-            model.set_params(gamma=first_gamma("scale", dense_rows(some.states)))
+            model.set_params(gamma=first_gamma("scale", dense_rows(some.states[:_FIRST])))
         ends = None if terminal is None else some.terminal
         model.partial_fit(some.states, some.rewards, some.next_states, ends)
         wrong = model.temporal_differences(some.states, some.rewards, some.next_states, ends)

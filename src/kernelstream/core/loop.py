@@ -23,7 +23,7 @@ from kernelstream.core.direct import (
 from kernelstream.core.direct.adaptive_margin import adapt_width, width_of
 from kernelstream.core.direct.gradient import gradient_step, gradients, vector_step
 from kernelstream.core.direct.passive_aggressive import passive_aggressive_step
-from kernelstream.core.direct.pull import pulled
+from kernelstream.core.direct.pull import own_samples, pulled
 from kernelstream.core.direct.quasi_gradient import quasi_gradients
 from kernelstream.core.direct.transition import STATES, temporal_difference
 from kernelstream.core.grow import NOVELTY, SPAN
@@ -396,6 +396,12 @@ def block_pass(
                 extra[i, 0], direction, tracked,
             )  # fmt: skip
         elif rule.direct == PULL:
+            if rule.risk_weight > 0.0:  # an agent that minds a risk: COLK at its own samples
+                own = own_samples(targets, i, count)
+                tracker, threshold = quasi_gradients(
+                    rule, record, f[:own], earlier[:own], targets, sample_weights, i,
+                    direction[:own],
+                )  # fmt: skip
             divisor = pulled(rule, f, targets, extra, i, direction)
         else:
             gradients(rule, f, targets, extra, sample_weights, i, direction)

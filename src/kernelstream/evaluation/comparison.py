@@ -41,6 +41,8 @@ class Contestant:
 class Comparison:
     """Programs on one stream, the best by the first metric first.
 
+    Those that ended before the stream did come last: other rows are no measure.
+
     Examples
     --------
     >>> from kernelstream import compare, make_multidist
@@ -60,8 +62,13 @@ class Comparison:
 
     @property
     def best_rule(self) -> Contestant | None:
-        """The best of the rules."""
-        return next((each for each in self.contestants if each.rule), None)
+        """The best of the rules that the first metric can measure."""
+        rules = (each for each in self.contestants if each.rule and not each.problem)
+        return next((each for each in rules if np.isfinite(self.headline(each))), None)
+
+    def headline(self, each: Contestant) -> float:
+        """The first metric of a program; NaN where it has none."""
+        return each.values.get(self.metrics[0], np.nan)
 
     def to_columns(self) -> dict[str, list[Any]]:
         """The table by columns, as ``pandas.DataFrame`` takes it."""
@@ -94,8 +101,8 @@ class Comparison:
             return []
         sign = 1.0 if METRICS[metric].lower_is_better else -1.0
         bar = sign * rule.values[metric]
-        beaten = [each.name for each in self.contestants
-                  if not each.rule and sign * each.values.get(metric, np.nan) >= bar]  # fmt: skip
+        measured = [each for each in self.contestants if not (each.rule or each.problem)]
+        beaten = [each.name for each in measured if sign * self.headline(each) >= bar]
         if not beaten:
             return []
         value = quality.number(rule.values[metric])
@@ -122,10 +129,10 @@ class Comparison:
                 look = {"color": PALETTE[others % len(PALETTE)], "ls": dashed, "lw": 1.6}
                 others += 1
             columns = each.trace.to_columns()
-            if len(each.trace) and (not each.rule or each is self.best_rule):
-                windowed = columns[f"{metric}_window"]
+            windowed = columns.get(f"{metric}_window", np.empty(0))
+            if len(windowed) and (not each.rule or each is self.best_rule):
                 course.plot(columns["samples"], windowed, label=each.name, **look)
-            if not each.rule and np.isfinite(each.values.get(metric, np.nan)):
+            if not each.rule and np.isfinite(self.headline(each)):
                 cost.plot(each.microseconds, each.values[metric], "o", color=look["color"])
         if self.best_rule is not None:
             cost.axhline(self.best_rule.values[metric], color=RULE_COLOR, ls="--", lw=1.0)

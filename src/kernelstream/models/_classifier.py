@@ -245,6 +245,10 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):  # type: ignore[misc]
         else:
             self._learn_one(x, place)
 
+    def predict_one(self, x: NDArray[np.float64]) -> Any:
+        """The class predicted for one sample, the next of the stream: as in predict_then_learn."""
+        return self._labels(self._value_of_next(x), self.classes_)[0].item()
+
     def _add_class(self, label: Any) -> None:
         """Room for one more class; what was learned about the others stays."""
         place = int(np.searchsorted(self.classes_, label))

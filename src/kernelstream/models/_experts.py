@@ -23,7 +23,7 @@ from kernelstream.models._files import restore_names
 from kernelstream.models._regressor import StreamRegressor
 from kernelstream.models._stream import StreamEstimator, random_numbers, stretches
 from kernelstream.parameters import Number
-from kernelstream.rows import slice_rows, take_rows
+from kernelstream.rows import count_rows, slice_rows, take_rows
 
 #: Weights of samples beyond count as this much.
 LARGEST_WEIGHT = 1e6
@@ -143,6 +143,11 @@ class ExpertEstimator(StreamEstimator):
 
     def _values_next(self, rows: Rows) -> NDArray[np.float64]:
         return self._as_values(self._state.predict(rows, following=True)[0])
+
+    def _values_before(self, rows: Rows) -> NDArray[np.float64]:
+        parts = [slice_rows(rows, i, i + 1) for i in range(count_rows(rows))]
+        made = [self._state.predict_first(part) for part in parts]
+        return self._as_values(np.concatenate(made) if made else np.empty((0, self._known)))
 
     # ---- files ------------------------------------------------------------------------
 

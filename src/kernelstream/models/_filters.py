@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -47,7 +48,6 @@ class KernelFilter(FlatEstimator, StreamRegressor):
 
     _arrays = FilterState
     _status = FILTER_STATUS
-    _pass = filter_pass
     _rule: ClassVar[int]  # see core/filters.py
     _at_the_cap: ClassVar[str]  # what happens there, in words
     _needs_its_points = "its points are part of how it learns"
@@ -65,6 +65,9 @@ class KernelFilter(FlatEstimator, StreamRegressor):
             "factor": square[rule in _FACTORED], "diagonal": (n,),
             "spread": square[rule in _SPREAD],
         }  # fmt: skip
+
+    def _pass(self) -> Callable[..., tuple[int, int]]:
+        return filter_pass  # type: ignore[no-any-return]
 
     def _settings(self) -> NDArray[Any]:
         settings = np.zeros(1, FILTER_SETTINGS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Annotated, Any, ClassVar, Self
 
@@ -29,6 +29,8 @@ LARGEST_WEIGHT = 1e6
 
 _NONE = np.empty((0, 1))
 
+MaxPoints = Annotated[int, Whole(1, 10_000), "Points that are stored at most."]
+
 
 class FlatEstimator(StreamEstimator):
     """Rows, caps and files of an estimator with such a state.
@@ -39,9 +41,9 @@ class FlatEstimator(StreamEstimator):
 
     kernel: p.IsotropicKernel = "rbf"
     gamma: p.Gamma = "auto"
-    max_points: Annotated[int, Whole(1, 10_000), "Points that are stored at most."] = 128
+    max_points: MaxPoints = 128
     max_bytes: p.MaxBytes = None
-    n_epochs: p.Epochs = 1
+    n_epochs: p.Epochs = 5
     shuffle: p.Shuffle = True
 
     kernel_: Annotated[Kernel, "The kernel with all its numbers."] = field(init=False)
@@ -51,7 +53,6 @@ class FlatEstimator(StreamEstimator):
     _lasting: ClassVar[tuple[str, ...]] = ("kernel", "gamma")
     _arrays: ClassVar[type[Any]]  # a named tuple of arrays; the last one is the status
     _status: ClassVar[np.dtype[Any]]
-    _pass: ClassVar[Any]  # the compiled pass
     _state: Any
     _sized: bool = field(init=False, default=False)  # whether the state is as large as the caps say
 
@@ -59,6 +60,10 @@ class FlatEstimator(StreamEstimator):
 
     def _shapes(self, features: int, outputs: int, most: int) -> dict[str, tuple[int, ...]]:
         """Of all arrays but the status, for so many points."""
+        raise NotImplementedError
+
+    def _pass(self) -> Callable[..., tuple[int, int]]:
+        """The compiled pass."""
         raise NotImplementedError
 
     def _settings(self) -> NDArray[Any]:
@@ -135,7 +140,7 @@ class FlatEstimator(StreamEstimator):
         check.check_kernel_range(self.kernel_, rows)
 
     def _start(self, X: Any, rows: Rows) -> None:
-        if not ahead.is_cached(type(self)._pass):
+        if not ahead.is_cached(self._pass()):
             ahead.explain()
         check.note_features(self, X)
         self.kernel_ = make_kernel(self.kernel, first_gamma(self.gamma, rows), 1, 1.0)
@@ -183,11 +188,12 @@ class FlatEstimator(StreamEstimator):
             self._sized = True
         if predictions is None and self._follows:
             predictions = np.empty((len(targets), self._outputs))
+        compiled_pass = self._pass()
         room, settings, done = _NONE if predictions is None else predictions, self._settings(), 0
         while True:
             first = done
             with one_thread():
-                reason, done = type(self)._pass(
+                reason, done = compiled_pass(
                     *self._state, settings, *self._program, *rows, targets, weights, done, room
                 )
             if self._follows:

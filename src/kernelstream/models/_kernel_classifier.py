@@ -59,8 +59,10 @@ class CalibratedClassifier(StreamClassifier):
 
     def _follow(self, made: NDArray[np.float64], targets: Any, weights: Any) -> None:
         outputs, beside = self._outputs, self._outputs + self._fit_errors
-        room = np.empty((len(made) if made.shape[1] > beside else 0, len(self.classes_)))
-        values = np.ascontiguousarray(made[:, :outputs])
+        values, room = made, _NO_ROOM
+        if made.shape[1] > outputs:
+            values = np.ascontiguousarray(made[:, :outputs])
+            room = np.empty((len(made) if made.shape[1] > beside else 0, len(self.classes_)))
         self._calibration = self._calibration_table()
         calibration.calibrate(self._calibration, values, targets, weights, self.batch_size, room)
         if len(room):
@@ -112,6 +114,9 @@ class CalibratedClassifier(StreamClassifier):
                 raise ValueError("the calibration does not fit the classes")
             model._calibration = table
         return model
+
+
+_NO_ROOM = np.empty((0, 1))
 
 
 class KernelClassifier(CalibratedClassifier, KernelEstimator):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -30,7 +31,6 @@ class LinearOnFeatures(FlatEstimator):
 
     _arrays = LinearState
     _status = LINEAR_STATUS
-    _pass = linear_pass
     _lasting: ClassVar[tuple[str, ...]] = ("loss", "kernel", "gamma")
     _sets: ClassVar[int] = 1  # of weights: rows are so many times the outputs
     _needs_its_points = "its features are not points"
@@ -45,6 +45,9 @@ class LinearOnFeatures(FlatEstimator):
     def _step(self) -> tuple[StepSize, float]:
         """The step size, and lambda."""
         raise NotImplementedError
+
+    def _pass(self) -> Callable[..., tuple[int, int]]:
+        return linear_pass  # type: ignore[no-any-return]
 
     def _settings(self) -> NDArray[Any]:
         loss, (step, regularisation) = make_loss(self.loss), self._step()

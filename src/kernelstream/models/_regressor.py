@@ -27,6 +27,7 @@ class StreamRegressor(RegressorMixin, StreamEstimator):  # type: ignore[misc]
 
     #: Whether samples may have several numbers, with one dictionary for all.
     _several: ClassVar[bool] = False
+    _n_targets = 1
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from scratch, ``n_epochs`` times over the samples.
@@ -87,10 +88,10 @@ class StreamRegressor(RegressorMixin, StreamEstimator):  # type: ignore[misc]
                 self._start(X, rows)
         else:
             each = 1 if targets.ndim == 1 else targets.shape[1]
-            if each != self._outputs:
+            if each != self._n_targets:
                 raise ValueError(
                     f"y has {each} {'number' if each == 1 else 'numbers'} per sample, the model "
-                    f"has learned {self._outputs}"
+                    f"has learned {self._n_targets}"
                 )
             self._check_range(rows)
         return rows, targets, weights
@@ -100,7 +101,7 @@ class StreamRegressor(RegressorMixin, StreamEstimator):  # type: ignore[misc]
 
     def _flat(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n,) for one number per sample."""
-        return values[:, 0] if self._outputs == 1 else values
+        return values[:, 0] if self._n_targets == 1 else values
 
     def learn_one(self, x: NDArray[np.float64], y: Any) -> None:
         """Learn from one sample, without scikit-learn's validation.
@@ -113,10 +114,10 @@ class StreamRegressor(RegressorMixin, StreamEstimator):  # type: ignore[misc]
             return
         if isinstance(y, complex | np.complexfloating):
             raise ValueError("Complex data not supported: learn_one takes real numbers")
-        if self._outputs > 1:
+        if self._n_targets > 1:
             several = check.check_numbers(np.reshape(y, (1, -1)), 1, True)
-            if several.shape != (1, self._outputs):
-                raise ValueError(f"learn_one takes {self._outputs} targets, got {y!r:.80}")
+            if several.shape != (1, self._n_targets):
+                raise ValueError(f"learn_one takes {self._n_targets} targets, got {y!r:.80}")
             self._learn_one(x, several[0])
             return
         if not abs(y) <= LARGEST_ENTRY:
@@ -125,6 +126,10 @@ class StreamRegressor(RegressorMixin, StreamEstimator):  # type: ignore[misc]
                 f"got {y}"
             )
         self._learn_one(x, float(y))
+
+    def predict_one(self, x: NDArray[np.float64]) -> float:
+        """The number predicted for one sample, the next of the stream: as in predict_then_learn."""
+        return float(self._value_of_next(x)[0, 0])
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """(n,): the predicted number for each sample; (n, q) where it has learned several."""
@@ -137,8 +142,6 @@ class KernelRegressor(StreamRegressor, KernelEstimator):
     loss: p.NumberLoss = field(default="squared_error", kw_only=False)
     n_epochs: p.Epochs = 5
     shuffle: p.Shuffle = True
-
-    _n_targets = 1
 
     @property
     def _outputs(self) -> int:

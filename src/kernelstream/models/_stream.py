@@ -174,6 +174,23 @@ class StreamEstimator(Parameters, InWords, SavedModel, BaseEstimator):  # type: 
         self._check_range(rows)
         return self._values(rows)
 
+    def _value_of_next(self, x: Any) -> NDArray[np.float64]:
+        """(1, outputs): what the model says of one sample, the next of the stream."""
+        self._fitted()
+        row = np.asarray(x)
+        if row.ndim != 1:
+            raise ValueError(f"predict_one takes the features of one sample, got shape {row.shape}")
+        rows = check.check_rows(self, row[None])
+        self._check_range(rows)
+        return self._values_before(rows)
+
+    def _values_before(self, rows: Rows) -> NDArray[np.float64]:
+        """(n, outputs): what the model would say of each of the rows if that came next.
+
+        The bits are those of ``predict_then_learn``.
+        """
+        return self._values_next(rows)
+
     def _predict_then_learn(
         self, rows: Rows, targets: Any, weights: Any, beside: int = 0
     ) -> NDArray[np.float64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kernelstream.core.filters import IMPORTANCE
+from kernelstream.models import _parameters as p
 from kernelstream.models._filters import KernelFilter, Ridge
 from kernelstream.registry import Method, register
 
@@ -38,6 +39,7 @@ class FixedBudgetKRLSRegressor(KernelFilter):
     """
 
     ridge: Ridge = 0.01
+    n_epochs: p.Epochs = 1
     _rule = IMPORTANCE
     _at_the_cap = "the sample left that the others predict best, as the method has it"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kernelstream.core.filters import GROWING
 from kernelstream.models import _parameters as p
 from kernelstream.models._filters import KernelFilter
+from kernelstream.models._flat import MaxPoints
 from kernelstream.registry import Method, register
 
 
@@ -38,6 +39,7 @@ class KLMSRegressor(KernelFilter):
     """
 
     eta0: p.Eta0 = 0.2
+    max_points: MaxPoints = 1000
     _rule = GROWING
     _at_the_cap = "the oldest point left"
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from kernelstream.core.filters import NORMALISED
 from kernelstream.models._filters import KernelFilter
+from kernelstream.models._flat import MaxPoints
 from kernelstream.parameters import Number
 from kernelstream.registry import Method, register
 from kernelstream.search import Choices, LogRange
@@ -53,14 +54,17 @@ class KNLMSRegressor(KernelFilter):
         Choices(0.3, 0.5, 0.7, 0.9, 0.99),
         "Samples that cohere more with a point do not become one (mu in the paper).",
     ] = 0.7
-    epsilon: Annotated[
-        float, Number(above=0.0, most=1e6), "Added to |k|^2, so that small kernel values move less."
+    ridge: Annotated[
+        float,
+        Number(above=0.0, most=1e6),
+        "Added to |k|^2, so that small kernel values move less (epsilon in the paper).",
     ] = 0.01
+    max_points: MaxPoints = 256
     _rule = NORMALISED
     _at_the_cap = "a sample could not become a point"
 
     def _numbers(self) -> dict[str, float]:
-        return {"step": self.eta0, "threshold": self.coherence, "ridge": self.epsilon}
+        return {"step": self.eta0, "threshold": self.coherence, "ridge": self.ridge}
 
 
 register(

@@ -284,6 +284,6 @@ register(
         description="the value function of a policy from transitions, with Gymnasium environments "
         "too",
         paper="Bedi et al., IEEE TSP 2021, Example 2",
-        names=("KernelPolicyEvaluation", "streams.transitions"),
+        names=("KernelPolicyEvaluation", "streams.transitions", "streams.LoggedTransitions"),
     )
 )

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from kernelstream.core.filters import QUANTISED
 from kernelstream.models import _parameters as p
 from kernelstream.models._filters import KernelFilter
+from kernelstream.models._flat import MaxPoints
 from kernelstream.parameters import Number
 from kernelstream.registry import Method, register
 from kernelstream.search import LogRange
@@ -42,6 +43,7 @@ class QKLMSRegressor(KernelFilter):
     """
 
     eta0: p.Eta0 = 0.2
+    max_points: MaxPoints = 256
     radius: Annotated[
         float,
         Number(least=0.0, most=1e150),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kernelstream.core.filters import WINDOW
+from kernelstream.models import _parameters as p
 from kernelstream.models._filters import KernelFilter, Ridge
 from kernelstream.registry import Method, register
 
@@ -37,6 +38,7 @@ class SlidingKRLSRegressor(KernelFilter):
     """
 
     ridge: Ridge = 0.01
+    n_epochs: p.Epochs = 1
     _rule = WINDOW
     _at_the_cap = "the oldest sample left, as the method has it"
 

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from kernelstream import storage
 from kernelstream.core.kernel import Rows
 from kernelstream.errors import DivergenceError, prefixed
-from kernelstream.expansion import expand
 from kernelstream.losses import make_loss
-from kernelstream.models import POLKClassifier, POLKRegressor
+from kernelstream.models import COLKClassifier, COLKRegressor, POLKClassifier, POLKRegressor
 from kernelstream.models import _validation as check
 from kernelstream.models._files import Saved, embed, rebuild
 from kernelstream.network._coupling import Coupling
@@ -27,31 +26,36 @@ from kernelstream.network._messages import (
     answer_size,
     request_size,
 )
-from kernelstream.network._step import copy_model, take_step
+from kernelstream.network._step import copy_model, iterate, take_step
 from kernelstream.parameters import parameters_of
 from kernelstream.renamed import refuse_old_names
 from kernelstream.rows import copy_rows, count_rows, dense_rows, plain_matrix
 
-#: POLK's parameters that agents may have: rounds are the batches, streams have one order.
-SETTINGS = tuple(
-    name
-    for name in parameters_of(POLKClassifier)
-    if name not in ("batch_size", "max_bytes", "n_epochs", "shuffle", "class_weight")
-)
+#: Parameters of models that agents cannot have: rounds are the batches, streams have one order.
+_NOT_OF_AGENTS = ("batch_size", "max_bytes", "n_epochs", "shuffle", "class_weight")
+
+
+def settings_known(kind: type[Any]) -> list[str]:
+    """Parameters that agents with such models may have."""
+    return [name for name in parameters_of(kind) if name not in _NOT_OF_AGENTS]
 
 
 def agent_model(name: Name, settings: Mapping[str, Any]) -> Any:
     """The estimator of an agent, its parameters checked."""
-    refuse_old_names(f"agent {name!r}", SETTINGS, settings)
+    regression = make_loss(settings.get("loss", "hinge")).for_regression
+    kind: Any = POLKRegressor if regression else POLKClassifier
+    if "risk" in settings or "risk_weight" in settings:
+        kind = COLKRegressor if regression else COLKClassifier
+    known = settings_known(kind)
+    refuse_old_names(f"agent {name!r}", known, settings)
     for parameter in settings:
-        if parameter not in SETTINGS:
+        if parameter not in known:
             raise TypeError(
                 f"agent {name!r}: {parameter!r} is not a parameter of a network's agents, where "
                 "a round is a batch, memory is bounded by max_points, and samples come once and "
-                f"in order; there are {', '.join(SETTINGS)}"
+                f"in order; there are {', '.join(known)}"
             )
-    regression = make_loss(settings.get("loss", "hinge")).for_regression
-    model = (POLKRegressor if regression else POLKClassifier)(**settings)
+    model = kind(**settings)
     with prefixed(f"agent {name!r}"):
         model._check_parameters()
     return model
@@ -70,8 +74,9 @@ class Agent(Saved):
     name : str or int
     settings : dict
         Parameters of :class:`~kernelstream.POLKClassifier` or, if the loss is one for numbers,
-        of :class:`~kernelstream.POLKRegressor`, apart from ``batch_size``, ``max_bytes``,
-        ``n_epochs`` and ``shuffle``.
+        of :class:`~kernelstream.POLKRegressor` (with ``risk`` or ``risk_weight`` of
+        :class:`~kernelstream.COLKClassifier` or :class:`~kernelstream.COLKRegressor`), apart from
+        ``batch_size``, ``max_bytes``, ``n_epochs``, ``shuffle`` and ``class_weight``.
     neighbours : sequence of names
     coupling : Coupling
     features : int
@@ -106,11 +111,11 @@ class Agent(Saved):
         self.neighbours = list(neighbours)
         self.coupling = coupling
         self.model = agent_model(name, settings)
-        if isinstance(self.model, POLKClassifier):
+        if isinstance(self.model, POLKClassifier | COLKClassifier):
             if classes is None or len(classes) < 2:
                 raise ValueError(f"agent {name!r}: classification needs at least two classes")
             self.model.classes_ = np.unique(check.check_labels(classes, len(classes), "classes"))
-            self.model._fixed_classes = True
+            self.model._fixed_classes, self.model._met = True, {}
         empty = np.empty((0, features))
         self.model._start(empty, dense_rows(empty))
         self.multipliers = np.zeros(len(self.neighbours))
@@ -153,7 +158,7 @@ class Agent(Saved):
             )
         if round == self.round:
             rows = copy_rows(rows)  # the caller may go on using its arrays
-            own = self._function(rows) if self.coupling.two_way else None
+            own = iterate(model, rows) if self.coupling.two_way else None
             self._batch = rows, targets, own
         return Message(self.name, round, X=plain_matrix(rows))
 
@@ -174,7 +179,7 @@ class Agent(Saved):
         if self.coupling.two_way and self._batch is not None:
             strength = self._strengths()[self.neighbours.index(message.sender)]
             lesson = Lesson(plain_matrix(self._batch[0]), self._batch[2], float(strength))
-        values = self._function(rows)
+        values = iterate(self.model, rows)
         reply = Message(self.name, self.round, None, message.sender, values, lesson)
         self._given[message.sender] = reply
         return reply
@@ -320,14 +325,11 @@ class Agent(Saved):
             multipliers[places] = np.maximum(0.0, moved)
 
     def _strengths(self) -> NDArray[np.float64]:
-        """What multiplies f_i - f_j: c of (17), or 2 mu_ij of (19), where h' = 2 (f_i - f_j)."""
-        return self._penalties if self.coupling.kind == "consensus" else 2.0 * self.multipliers
-
-    def _function(self, rows: Rows) -> NDArray[np.float64]:
-        """(n, outputs): the current iterate, also where predictions come from an average."""
-        state, outputs = self.model._state, self.model._outputs
-        weights = state.weights[:outputs, : state.order].T * state.status[0]["scale"]
-        return expand(self.model.kernel_, rows, state, weights)
+        """What multiplies f_i - f_j: c of (17), or 2 mu_ij of (19), where h' = 2 (f_i - f_j); or
+        mu_ij alone, which multiplies an h' of the user's own."""
+        if self.coupling.kind == "consensus":
+            return self._penalties
+        return self.multipliers if self.coupling.constraint else 2.0 * self.multipliers
 
     def _places(self, labels: NDArray[Any]) -> NDArray[np.float64]:
         """Labels as places among the classes."""
@@ -366,9 +368,17 @@ class Agent(Saved):
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Everything as JSON values and arrays; an open round is not part of it."""
+        if self.coupling.constraint is not None:
+            raise TypeError(
+                f"agent {self.name!r} has a constraint of your own: functions are code, and files "
+                "hold data only. Keep such a network in memory, on the local engine, and save "
+                "network.model(name)"
+            )
         note, arrays = embed(self.model, "model_")
+        known = asdict(replace(self.coupling, penalty=0.0, tolerance=0.0))
+        del known["constraint"]
         coupling = {
-            **asdict(replace(self.coupling, penalty=0.0, tolerance=0.0)),
+            **known,
             "penalty": self._penalties.tolist(),
             "tolerance": self._tolerances.tolist(),
         }

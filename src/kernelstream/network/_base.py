@@ -45,9 +45,12 @@ Parameters
 ----------
 **settings
     Parameters of :class:`~kernelstream.POLKClassifier` or :class:`~kernelstream.POLKRegressor` for
-    all agents, with their defaults: all but ``batch_size``, ``max_bytes``, ``n_epochs`` and
-    ``shuffle``. ``gamma="scale"`` is taken from the first round of all agents. A round is a
-    mini-batch; more than one sample per round and agent wants a larger ``eta0``.
+    all agents, with their defaults: all but ``batch_size``, ``max_bytes``, ``n_epochs``,
+    ``shuffle`` and ``class_weight``. With ``risk`` or ``risk_weight`` agents are
+    :class:`~kernelstream.COLKClassifier` or :class:`~kernelstream.COLKRegressor`, whose pairs are
+    samples of one round: let it have two or more. ``gamma="scale"`` is taken from the first round
+    of all agents. A round is a mini-batch; more than one sample per round and agent wants a larger
+    ``eta0``.
 """
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.network._agent import SETTINGS, Agent
+from kernelstream.network._agent import Agent, settings_known
 from kernelstream.network._graph import check_graph, own_graph
 from kernelstream.network._messages import Name
 
@@ -89,4 +89,5 @@ def _fresh(network: Any, like: Agent, name: Name, neighbours: list[Name], coupli
 
 def settings_of(agent: Agent) -> dict[str, Any]:
     """The parameters of an agent's model, for others like it."""
-    return {name: getattr(agent.model, name) for name in SETTINGS if name != "random_state"}
+    known = settings_known(type(agent.model))
+    return {name: getattr(agent.model, name) for name in known if name != "random_state"}

@@ -5,9 +5,9 @@ Equation numbers are those of Koppel et al. (2020), Section III: see :mod:`kerne
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from kernelstream.core.kernel import Rows, self_value
 from kernelstream.kernels import Kernel
@@ -15,6 +15,16 @@ from kernelstream.losses import make_loss
 from kernelstream.network._graph import as_strength
 from kernelstream.network._messages import Name
 from kernelstream.rows import plain_matrix
+
+
+class Constraint(NamedTuple):
+    """h_ij of (18) and its derivative in f_i, functions of the values of both at n samples.
+
+    Both take the values of agent i and of its neighbour j, (n, outputs) each.
+    """
+
+    value: Callable[[Any, Any], Any]  # (n,)
+    derivative: Callable[[Any, Any], Any]  # (n, outputs)
 
 
 @dataclass(frozen=True)
@@ -43,6 +53,10 @@ class Coupling:
         Also learn at the neighbours' samples: the other half of the penalty's gradient, which
         (17) leaves out.
 
+    constraint : Constraint, optional
+        h_ij of (18), for ``proximity``; by default |f_i - f_j|^2. Its curvature is not known, so
+        that nothing can be limited.
+
     Examples
     --------
     >>> from kernelstream.network import Coupling
@@ -57,9 +71,15 @@ class Coupling:
     normalised: bool = True
     two_way: bool = False
     limited: bool = True
+    constraint: Constraint | None = None
 
     def __post_init__(self) -> None:
         as_strength("dual_regularisation", self.dual_regularisation)
+        if self.constraint is not None and (self.limited or self.two_way):
+            raise ValueError(
+                "a constraint of your own is for coupling='printed' and two_way=False: how much of "
+                "its pull would be stable is not known, nor its derivative in the neighbour's value"
+            )
         for what, given in (("penalty", self.penalty), ("tolerance", self.tolerance)):
             for number in given.values() if isinstance(given, Mapping) else [given]:
                 as_strength(what, number)

@@ -11,10 +11,10 @@ from numbers import Real
 from typing import Annotated, Any
 
 from kernelstream.network._base import _Network
-from kernelstream.network._coupling import Coupling
+from kernelstream.network._coupling import Constraint, Coupling
 from kernelstream.network._graph import by_edge, per_edge
 from kernelstream.network._messages import Name
-from kernelstream.parameters import Instance, Number
+from kernelstream.parameters import Instance, Nothing, Number
 from kernelstream.registry import Method, register
 
 #: A number for all edges, or for each of them.
@@ -134,6 +134,16 @@ class ProximityNetwork(_Network):
         "gamma_ij of (18): how large the mean of |f_i(x_i) - f_j(x_i)|^2 may be.",
         "A number per edge, or the name of an attribute of the graph's edges.",
     ] = 0.1
+    constraint: Annotated[
+        Any,
+        Instance(tuple, words="a pair of functions", kind="pair of functions"),
+        Nothing(),
+        "h_ij of (18) of your own, and its derivative in f_i; by default |f_i - f_j|^2.",
+        """``h(own, other)`` gets the values of an agent and of its neighbour at n samples, each
+        (n, outputs), and returns n numbers; the derivative (n, outputs). For
+        ``coupling="printed"`` on the local engine, without ``two_way``; such a network cannot be
+        saved.""",
+    ] = None
     dual_regularisation: Annotated[
         float,
         Number(least=0.0),
@@ -149,6 +159,7 @@ class ProximityNetwork(_Network):
             "proximity",
             tolerance=per_edge(self.graph, "tolerance", self.tolerance, name),
             dual_regularisation=self.dual_regularisation,
+            constraint=None if self.constraint is None else Constraint(*self.constraint),
             normalised=self.coupling == "normalised",
             limited=self.coupling != "printed",
             two_way=self.two_way,

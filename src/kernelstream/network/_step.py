@@ -13,6 +13,7 @@ from kernelstream.core.loop import block_pass
 from kernelstream.core.loss import loss_values
 from kernelstream.core.schedule import step_size
 from kernelstream.core.threads import one_thread
+from kernelstream.expansion import expand
 from kernelstream.models import _validation as check
 from kernelstream.network._coupling import Coupling, pull_factor
 from kernelstream.network._messages import Message
@@ -24,7 +25,7 @@ class Step(NamedTuple):
 
     values: NDArray[np.float64]  # (n, outputs): the agent's function at its own samples
     losses: NDArray[np.float64]  # (n,)
-    differences: NDArray[np.float64]  # h_ij = |f_i - f_j|^2 per answer, the mean over the samples
+    differences: NDArray[np.float64]  # h_ij, |f_i - f_j|^2, per answer, the mean over the samples
     size: float  # eta
 
 
@@ -59,6 +60,11 @@ def take_step(
     total = float(strengths.sum())
     pulls = [np.full(n, total)]
     centres = [np.tensordot(strengths, theirs, axes=1)]
+    constraint = coupling.constraint
+    if constraint is not None:  # (19) with another h: no centre that f is pulled to
+        own = iterate(model, rows)
+        slopes = _returned("derivative", [constraint.derivative(own, each) for each in theirs], own)
+        pulls, centres = [np.zeros(n)], [-np.tensordot(strengths, slopes, axes=1)]
     for lesson in lessons:
         rows = stack_rows(rows, check.check_rows(model, lesson.X))
         strength = lesson.strength / unit
@@ -85,4 +91,28 @@ def take_step(
 
     f, losses = f[:n], np.empty(n)
     loss_values(rule.loss, rule.loss_number, f, targets, losses)
-    return Step(f, losses, ((f - theirs) ** 2).sum(axis=(1, 2)) / n, eta)
+    differences = ((f - theirs) ** 2).sum(axis=(1, 2)) / n
+    if constraint is not None:
+        values = [constraint.value(f, each) for each in theirs]
+        differences = _returned("value", values, f[:, 0]).mean(axis=1)
+    return Step(f, losses, differences, eta)
+
+
+def iterate(model: Any, rows: Rows) -> NDArray[np.float64]:
+    """(n, outputs): the current function, also where predictions come from an average."""
+    state, outputs = model._state, model._outputs
+    weights = state.weights[:outputs, : state.order].T * state.status[0]["scale"]
+    return expand(model.kernel_, rows, state, weights)
+
+
+def _returned(what: str, found: list[Any], like: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What a function of the user's own returned for each answer, checked."""
+    numbers = np.empty((len(found), *like.shape))
+    for place, each in enumerate(found):
+        if np.shape(each) != like.shape or not np.isfinite(each).all():
+            raise ValueError(
+                f"the constraint's {what} must return finite numbers of shape {like.shape} for the "
+                f"values of {len(like)} samples; it returned {each!r}"
+            )
+        numbers[place] = each
+    return numbers

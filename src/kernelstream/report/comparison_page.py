@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,6 +26,7 @@ class Row:
     """A program in the table."""
 
     key: Key
+    words: Sequence[str]  # of its name: lines may break between them
     package: str
     rule: bool
     problem: str
@@ -100,7 +102,11 @@ def _cards(comparison: Comparison) -> list[Card]:
     """The best program, how far it is ahead, and what those that beat the rules cost."""
     metric, rule = comparison.metrics[0], comparison.best_rule
     name = metric_name(metric)
-    programs = [each for each in comparison.contestants if not each.rule and metric in each.values]
+    programs = [
+        each
+        for each in _finished(comparison)
+        if not each.rule and np.isfinite(comparison.headline(each))
+    ]
     if not programs:
         return [Card("Programs", "0", "none could be measured")]
     best = programs[0]
@@ -128,7 +134,7 @@ def _cards(comparison: Comparison) -> list[Card]:
 
 def _rows(comparison: Comparison, keys: Sequence[Key]) -> list[Row]:
     best = {name: _best(comparison, name) for name in comparison.metrics}
-    others = [each for each in comparison.contestants if not each.rule and each.rows]
+    others = [each for each in _finished(comparison) if not each.rule]
     quickest = min((each.microseconds for each in others), default=np.nan)
     smallest = min((e.nbytes for e in others if np.isfinite(e.nbytes)), default=np.nan)
     rows = []
@@ -136,19 +142,29 @@ def _rows(comparison: Comparison, keys: Sequence[Key]) -> list[Row]:
         cells = []
         for name in comparison.metrics:
             value = each.values.get(name, np.nan)
-            cells.append((_text(name, value), value == best[name]))
+            cells.append((_text(name, value), value == best[name] and not each.problem))
         cost = [(charts.MISSING, False)] * 2
         if not each.rule:
             held = charts.memory(each.nbytes)
-            cost = [(_time(each), each.microseconds == quickest), (held, each.nbytes == smallest)]
+            able = not each.problem
+            cost = [
+                (_time(each), able and each.microseconds == quickest),
+                (held, able and each.nbytes == smallest),
+            ]
         cells += [*cost, (f"{each.rows:,}", False)]
         package = "" if each.rule else each.package
-        rows.append(Row(key, package, each.rule, each.problem, cells))
+        words = re.split(r"(?<=[:.|])", each.name)
+        rows.append(Row(key, words, package, each.rule, each.problem, cells))
     return rows
 
 
+def _finished(comparison: Comparison) -> list[Contestant]:
+    """Those that were measured on all rows."""
+    return [each for each in comparison.contestants if not each.problem]
+
+
 def _best(comparison: Comparison, metric: str) -> float:
-    values = [each.values.get(metric, np.nan) for each in comparison.contestants]
+    values = [each.values.get(metric, np.nan) for each in _finished(comparison)]
     finite = [value for value in values if np.isfinite(value)]
     chosen = min if METRICS[metric].lower_is_better else max
     return chosen(finite, default=np.nan)
@@ -158,7 +174,8 @@ def _text(metric: str, value: float) -> str:
     """A metric in a column of such: the same digits for all where it has no units."""
     if metric in SHARES or metric in ("mae", "rmse") or not np.isfinite(value):
         return metric_text(metric, value)
-    return f"{value:.3f}".replace("-", charts.MINUS)
+    text = f"{abs(value):.3f}"
+    return f"{charts.MINUS if value < 0.0 and float(text) else ''}{text}"
 
 
 def _time(each: Contestant) -> str:
@@ -175,7 +192,8 @@ def _course(comparison: Comparison, keys: Sequence[Key]) -> Chart:
         if each.rule and each is not comparison.best_rule:
             continue  # far below, and would leave little room for the others
         values = np.full(len(places), np.nan)
-        values[np.searchsorted(places, column["samples"])] = column[f"{metric}_window"]
+        windowed = column.get(f"{metric}_window", np.nan)
+        values[np.searchsorted(places, column["samples"])] = windowed
         series.append(Series(key.label, key.style, values, key.color))
     series.sort(key=lambda one: not one.color)  # rules last: in the legend, too
     look = charts.percent if metric in SHARES else charts.compact
@@ -190,9 +208,7 @@ def _cost(comparison: Comparison, keys: Sequence[Key]) -> Chart:
     drawn = [
         (each, key)
         for each, key in zip(comparison.contestants, keys, strict=True)
-        if not each.rule
-        and each.microseconds > 0.0
-        and np.isfinite(each.values.get(metric, np.nan))
+        if not each.rule and each.microseconds > 0.0 and np.isfinite(comparison.headline(each))
     ]
     name = metric_name(metric)
     title = f"{name[:1].upper()}{name[1:]} and time"
@@ -201,7 +217,7 @@ def _cost(comparison: Comparison, keys: Sequence[Key]) -> Chart:
     y = np.array([each.values[metric] for each, _ in drawn])
     low, high = charts.padded(np.append(y, [] if rule is None else rule.values[metric]))
     x = np.log10([1e-6 * each.microseconds for each, _ in drawn])
-    first, last = np.floor(x.min() - 0.1), np.ceil(x.max() + 0.1)
+    first, last = np.floor(x.min() - 0.02), np.ceil(x.max() + 0.02)
     look = charts.percent if metric in SHARES else charts.compact
     dots, words = [], []
     for (each, key), across, up in zip(drawn, x, y, strict=True):

@@ -253,9 +253,9 @@ class ComparisonRun(StreamRun):
         metric = self.metrics[0]
         sign = 1.0 if METRICS[metric].lower_is_better else -1.0
 
-        def place(each: Contestant) -> tuple[bool, float]:
+        def place(each: Contestant) -> tuple[bool, bool, float]:
             value = sign * each.values.get(metric, np.nan)
-            return (True, 0.0) if np.isnan(value) else (False, value)
+            return bool(each.problem), bool(np.isnan(value)), value
 
         contestants = sorted((_contestant(seat) for seat in self.seats), key=place)
         found = Comparison(

@@ -128,6 +128,16 @@ class UnitState:
             deviations *= self.targets.scale or 1.0
         return out, deviations
 
+    def predict_first(self, row: Rows) -> NDArray[np.float64]:
+        """(1, outputs): of the next row, in units that have followed it, as when it is learned."""
+        before = self.rows.columns
+        self.rows.columns = type(before)(*(part.copy() for part in before))
+        try:
+            self.rows.measure(row, learning=True)
+            return self.predict(row, following=True)[0]
+        finally:
+            self.rows.columns = before
+
     def half_width(self, coverage: float, following: bool = False) -> float:
         """Half of an interval around a prediction, in deviations; infinite before it is known."""
         if self.intervals is None or not self.intervals.state.rows[0]:
