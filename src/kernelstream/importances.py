@@ -15,9 +15,9 @@ from kernelstream.buffer import Buffer
 from kernelstream.parts import Arrays
 
 #: Rows between two looks, rows that are held for them, and predictions that a look may take.
-LOOK, HELD, PREDICTIONS = 256, 256, 160
+LOOK, HELD, PREDICTIONS = 256, 256, 80
 #: What a look weighs at least: the mean follows a stream that changes.
-SLOWEST = 0.35
+SLOWEST = 0.4
 #: Columns looked at at once, so that each is in at least some rows; then it is the others' turn.
 _MOST_COLUMNS = 15
 #: Rows in which each of them is shuffled at least.
@@ -55,7 +55,7 @@ class ColumnImportances:
 
     A look comes after every 256 rows, whatever batches they came in: some of the latest rows are
     predicted as they are, and once more for each column, with the value that another of the rows
-    has there. The mean of what that adds to the loss follows the stream. A look takes 160
+    has there. The mean of what that adds to the loss follows the stream. A look takes 80
     predictions, most of them of columns that change losses most; with many columns each has its
     turn.
 

@@ -124,7 +124,7 @@ class StreamModel(Saved):
     def follow_importances(self) -> Self:
         """From now on, learn along which columns matter: what shuffling each does to the loss.
 
-        It takes five predictions for every eight rows.
+        It takes one prediction for every three rows.
         """
         self.importances = self.importances or ColumnImportances()
         return self
