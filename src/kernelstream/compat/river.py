@@ -343,7 +343,7 @@ class RiverKernelFeatures(_Wrapped, base.MiniBatchTransformer):  # type: ignore[
         """Learn from the rows of a data frame, in order."""
         self._in_stretches(X, lambda rows, part: self._learner.partial_fit(rows))
 
-    def transform_one(self, x: Features) -> dict[str, float]:
+    def transform_one(self, x: Features) -> dict[Any, Any]:
         """The features; none before the first sample."""
         if not self._taught:
             return {}
