@@ -259,7 +259,7 @@ def test_a_factor_that_is_given_up_leaves_points_and_weights_together(monkeypatc
 
     twin = copy.deepcopy(model)
     twin._drop_points(10)
-    monkeypatch.setattr("kernelstream.models.colk.komp.watch", watch)
+    monkeypatch.setattr("kernelstream.models._past.komp.watch", watch)
     with pytest.raises(IllConditionedError):
         model._watch()
     assert model.fingerprint() == twin.fingerprint()
