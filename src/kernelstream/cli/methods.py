@@ -66,7 +66,7 @@ def method_options(*only: str) -> dict[str, str]:
     options: dict[str, str] = {}
     for name in dict.fromkeys(name for method in chosen for name in _names(method)):
         holders = [method for method in chosen if name in _names(method)]
-        defaults = "; ".join(_default(method, name) for method in holders)
+        defaults = _defaults(holders, name)
         options[name] = f"{_text(holders, name)} \\[{GAMMA if name == 'gamma' else defaults}]"
     return options
 
@@ -109,15 +109,23 @@ def _text(holders: list[Method], name: str) -> str:
     return " ".join(f"{', '.join(names)}: {text}" for text, names in methods.items())
 
 
+def _defaults(holders: list[Method], name: str) -> str:
+    """What is taken where nothing is given, method by method; equal ones together."""
+    methods: dict[str, list[str]] = {}
+    for method in holders:
+        methods.setdefault(_default(method, name), []).append(method.name)
+    return "; ".join(f"{', '.join(names)}: {default}" for default, names in methods.items())
+
+
 def _default(method: Method, name: str) -> str:
     """The default of a parameter, also where classes and numbers have different ones."""
     if name in DEFAULTS:
-        return f"{method.name}: {DEFAULTS[name]}"
+        return str(DEFAULTS[name])
     known = [parameters_of(kind) for kind in method.estimators]
     defaults = dict.fromkeys(each[name].default for each in known if name in each)
     if len(defaults) == 1:
-        return f"{method.name}: {next(iter(defaults))}".lower()
-    return f"{method.name}: {', of numbers '.join(map(str, defaults))}"
+        return str(next(iter(defaults))).lower()
+    return ", of numbers ".join(map(str, defaults))
 
 
 def check_value(estimator: type[Any], name: str, given: str) -> None:
