@@ -14,6 +14,7 @@ from sklearn.base import clone
 from kernelstream import (
     AVMClassifier,
     AVMRegressor,
+    BPAPClassifier,
     DivergenceError,
     IllConditionedError,
     Loss,
@@ -656,7 +657,8 @@ def test_looking_changes_nothing(estimator_class, batch_size, tmp_path):
         for name in ("dictionary_", "dual_coef_"):
             getattr(model, name)[...] = 0.0
     if estimator_class in FACTORED:
-        assert model.residual_ < 1e-4
+        # BPA-P keeps all points, however close to the span of the others.
+        assert model.residual_ < (1e-4 if estimator_class is BPAPClassifier else 1e-6)
     assert repr(model)
     assert model.fingerprint() == before
 
