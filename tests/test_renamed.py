@@ -16,7 +16,7 @@ from kernelstream import (
 from kernelstream.cli.methods import make_estimator as from_the_command_line
 from kernelstream.features import OnlineKernelFeatures
 from kernelstream.network import ConsensusNetwork
-from kernelstream.network._agent import SETTINGS, agent_model
+from kernelstream.network._agent import agent_model, settings_known
 from kernelstream.parameters import parameters_of
 from kernelstream.renamed import RENAMED, with_new_names
 from kernelstream.runs._methods import make_estimator as from_a_run
@@ -110,7 +110,7 @@ def test_defaults_are_the_same_on_the_command_line(made, name, task):
 def test_defaults_are_the_same_in_networks(loss, kind):
     found, expected = agent_model("Ann", {"loss": loss}).get_params(), kind(loss).get_params()
     assert found == expected
-    assert set(SETTINGS) < set(expected)
+    assert set(settings_known(kind)) < set(expected)
     network = ConsensusNetwork(nx.path_graph(2), loss=loss, random_state=0)
     chosen = network._settings[0]
     assert set(chosen) == {"loss", "random_state"}  # all others are the class's own
