@@ -62,7 +62,8 @@ METHODS: dict[str, tuple[Any, str, tuple[float, ...]]] = {
     },
     "NPBSGD": (  # its budget grows, by chance, once beta samples have come
         lambda budget, **tried: _make(
-            NPBSGDClassifier, None, budget=budget, growth_delay=45.0 / 70.0 * SAMPLES, **tried
+            NPBSGDClassifier, None, initial_points=budget, growth_delay=45.0 / 70.0 * SAMPLES,
+            **tried,
         ),
         "alpha", VALUES,
     ),

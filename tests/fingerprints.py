@@ -264,7 +264,10 @@ MODELS = {
     ),
     "BSGD": Fit(partial(BSGDClassifier, max_points=20, **SEED), plane),
     "NPBSGD": Fit(
-        partial(NPBSGDClassifier, budget=10, growth_delay=50.0, max_points=40, **SEED), plane
+        partial(
+            NPBSGDClassifier, initial_points=10, growth_delay=50.0, max_points=40, **SEED
+        ),
+        plane,
     ),
     "Projectron": Fit(partial(ProjectronClassifier, max_points=20, **SEED), plane),
     "Projectron++, sparse": Fit(

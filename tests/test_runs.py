@@ -1,5 +1,6 @@
 """Runs in Python: the command line's models, step by step, stopped, killed and resumed."""
 
+import re
 import threading
 
 import numpy as np
@@ -273,7 +274,7 @@ def test_an_estimator_of_no_method_is_advised_too(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        ({"model": "svm"}, f"one of {', '.join(METHODS)}: 'svm'"),
+        ({"model": "svm"}, re.escape(f"one of {', '.join(METHODS)}: 'svm'")),
         ({"target": "nothing"}, "no column 'nothing'"),
         ({"schema": {"nothing": "text"}}, "no column 'nothing'"),
         ({"delimter": ";"}, "Run has no parameter 'delimter'"),

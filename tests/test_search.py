@@ -39,7 +39,7 @@ def test_what_bounds_memory_is_not_searched(kind):
 
 def test_the_first_parameters_to_try_are_searched():
     for method in registry.models().values():
-        wanted = set(method.try_first) - {"max_points", "budget"}
+        wanted = set(method.try_first) - {"max_points", "initial_points"}
         for kind in method.estimators:
             assert wanted <= set(search_space(kind, 1.0)), kind
 

@@ -114,8 +114,7 @@ MISTAKES = {
         "use one of: none, a whole number of at least 1 such as 65536, 64K or 2M"),
     "no target": (None, ("learn", "rows.csv"), "Name the column to predict: --target. Its col"),
     "metric of the other task": (None, (*LEARN, "--metrics", "rmse"), "rmse"),
-    "metric without probabilities": (None, (*LEARN, "--metrics", "log_loss"), "loss='log_loss'"),
-    "unknown method": (None, (*LEARN, "--model", "trees"), "use one of: auto, avm"),
+    "unknown method": (None, (*LEARN, "--model", "trees"), "use one of: auto, ahpatron"),
     "misspelt method": (
         None, (*LEARN, "--model", "plok"), "--model plok is not accepted; did you mean polk?"),
     "gamma of one batch": (None, (*LEARN, "--gamma", "scale"), "give a number, or leave it out"),

@@ -11,7 +11,7 @@ import kernelstream
 from kernelstream import AVMClassifier, POLKClassifier, POLKRegressor, registry
 from kernelstream.evaluation import prequential
 from kernelstream.features import OnlineKernelFeatures
-from kernelstream.models._widening import add_features
+from kernelstream.models._widening import add_features, can_widen
 from kernelstream.parameters import parameters_of
 from tests.models.tools import stream
 
@@ -146,6 +146,8 @@ def test_features_that_were_always_zero_change_nothing(wrapper, kind, tmp_path):
     X, y = stream(kind, n=120, features=2, classes=2)
     given = {"gamma": 0.5} if "gamma" in parameters_of(kind) else {}
     model = small(kind).set_params(**given).partial_fit(X[:60], y[:60])
+    if not can_widen(model):
+        pytest.skip("begins again with the latest samples")
     wider = copy.deepcopy(model)
     add_features(wider, 3)
     zeros = np.column_stack([X, np.zeros((120, 3))])

@@ -301,7 +301,7 @@ def test_the_laplacian_of_the_other_distance_is_named(estimator_class):
 @both
 @pytest.mark.parametrize(
     "change",
-    [{"gamma": 2.0}, {"kernel": "laplacian"}, {"delta": 2.0}, {"coverage": "hyperrectangle"},
+    [{"gamma": 2.0}, {"kernel": "matern12"}, {"delta": 2.0}, {"coverage": "hyperrectangle"},
      {"average": True}],
 )  # fmt: skip
 def test_what_makes_the_model_cannot_change(estimator_class, change):

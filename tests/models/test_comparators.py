@@ -83,10 +83,10 @@ def test_only_the_product_of_step_and_regularisation_matters_to_norma():
 def test_npbsgd_begins_as_bsgd():
     X, y = stream(BSGDClassifier, 400)
     fixed = BSGDClassifier(max_points=20).partial_fit(X, y)
-    still = NPBSGDClassifier(budget=20, growth_delay=1e9).partial_fit(X, y)
+    still = NPBSGDClassifier(initial_points=20, growth_delay=1e9).partial_fit(X, y)
     assert np.array_equal(fixed.decision_function(X), still.decision_function(X))
     assert still.n_forced_ == 0 < fixed.n_forced_  # its own rule made room, no cap
-    grown = NPBSGDClassifier(budget=20, growth_delay=100.0, max_points=60, random_state=0)
+    grown = NPBSGDClassifier(initial_points=20, growth_delay=100.0, max_points=60, random_state=0)
     assert 20 < grown.partial_fit(X, y).model_order_ <= 60
 
 

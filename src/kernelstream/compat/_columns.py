@@ -27,6 +27,11 @@ class Columns:
     def __len__(self) -> int:
         return len(self._places)
 
+    @property
+    def nbytes(self) -> int:
+        """What a column holds: a place, a count and a mean."""
+        return 24 * len(self._places)
+
     def learn(self, x: Mapping[Hashable, Any]) -> NDArray[np.float64]:
         """The row of the next sample; new features get columns."""
         found = _numbers(x)

@@ -15,7 +15,7 @@ from kernelstream.compat._columns import Columns
 from kernelstream.features import OnlineKernelFeatures
 from kernelstream.models._classifier import StreamClassifier
 from kernelstream.models._regressor import StreamRegressor
-from kernelstream.models._widening import add_features
+from kernelstream.models._widening import add_features, can_widen
 from kernelstream.rows import as_finite_rows
 
 try:
@@ -47,12 +47,29 @@ class _Wrapped(base.Estimator):  # type: ignore[misc]
     def _taught(self) -> bool:
         return hasattr(self._learner, "_state")
 
+    @property
+    def _raw_memory_usage(self) -> int:
+        """Bytes of what was learned. River would follow references into compiled code."""
+        latest = sum(row.nbytes for row, _ in getattr(self, "_latest", ()))
+        held = self._learner.nbytes_ if self._taught else 0
+        return int(held + latest + self._columns.nbytes)
+
     def _next_row(self, x: Features) -> NDArray[np.float64]:
         """The row to learn from; the model gets more features where there are new ones."""
         row = self._columns.learn(x)
-        if self._taught:
-            add_features(self._learner, len(row) - self._learner.n_features_in_)
+        self._widen(len(row))
         return row
+
+    def _widen(self, features: int) -> None:
+        if self._taught and features > self._learner.n_features_in_:
+            if can_widen(self._learner):
+                add_features(self._learner, features - self._learner.n_features_in_)
+            else:
+                self._replace_learner()
+
+    def _replace_learner(self) -> None:
+        """A new model, for the columns that there are now."""
+        self._learner = self._new_learner()
 
     def _rows(self, X: Any) -> NDArray[np.float64]:
         """(n, p): rows of a data frame to predict."""
@@ -68,8 +85,7 @@ class _Wrapped(base.Estimator):  # type: ignore[misc]
             if rows and len(row) > len(rows[0]):
                 learn(np.array(rows), slice(done, done + len(rows)))
                 done, rows = done + len(rows), []
-            if self._taught:
-                add_features(self._learner, len(row) - self._learner.n_features_in_)
+            self._widen(len(row))
             rows.append(row)
         if rows:
             learn(np.array(rows), slice(done, done + len(rows)))
@@ -109,26 +125,34 @@ class _Supervised(_Wrapped):
 
     def _learn(self, x: Features, y: Any) -> None:
         row = self._next_row(x)
-        if self._detector is not None:
-            if self._taught:
-                self._detector.update(self._error(self._learner.predict_one(row), y))
-                if self._detector.drift_detected:
-                    self._start_again()
-            self._latest.append((row, y))
+        if self._detector is not None and self._taught:
+            self._detector.update(self._error(self._learner.predict_one(row), y))
+            if self._detector.drift_detected:
+                self.n_drifts += 1
+                self._replace_learner()
         self._learner.learn_one(row, y)
+        if self._remembers:
+            self._latest.append((row, y))
+
+    @property
+    def _remembers(self) -> bool:
+        """Whether a new model may have to begin with the latest samples."""
+        return self._detector is not None or not can_widen(self._learner)
 
     def _learn_frame(self, X: Any, y: Any) -> None:
         targets = list(y)
-        if self._detector is not None:  # what it looks at comes one by one
+        if not self._taught and targets:  # then it is known what the model can do
+            self._learn(X.iloc[0].to_dict(), targets[0])
+            X, targets = X.iloc[1:], targets[1:]
+        if self._taught and self._remembers:  # one by one
             for x, target in zip(X.to_dict("records"), targets, strict=True):
                 self._learn(x, target)
             return
         self._in_stretches(X, lambda rows, part: self._learner.partial_fit(rows, targets[part]))
 
-    def _start_again(self) -> None:
+    def _replace_learner(self) -> None:
         """A new model, for the stream as it is now: it begins with the latest samples."""
-        self.n_drifts += 1
-        self._learner = self._new_learner()
+        super()._replace_learner()
         for row, y in self._latest:
             self._learner.learn_one(np.pad(row, (0, len(self._columns) - len(row))), y)
 
@@ -143,9 +167,10 @@ class RiverClassifier(_Supervised, base.MiniBatchClassifier):  # type: ignore[mi
     """A classifier of this package for River: pipelines, metrics, ``progressive_val_score``.
 
     Features are kept by name. New ones may come at any time and are added to what the model has
-    learned, as if they had been 0 before; a number that is missing counts as the mean of those so
-    far. Texts are taken as they are, each value as a feature of its own. Classes need not be known
-    beforehand, and come back as they are.
+    learned, as if they had been 0 before (models that cannot be widened, random features and KRLS
+    for example, begin again with the latest samples); a number that is missing counts as the mean
+    of those so far. Texts are taken as they are, each value as a feature of its own. Classes need
+    not be known beforehand, and come back as they are.
 
     Predictions are those of the next sample of the stream: with the same samples in the same order
     metrics are those of :func:`kernelstream.evaluation.prequential`.
@@ -343,7 +368,7 @@ class RiverKernelFeatures(_Wrapped, base.MiniBatchTransformer):  # type: ignore[
         """Learn from the rows of a data frame, in order."""
         self._in_stretches(X, lambda rows, part: self._learner.partial_fit(rows))
 
-    def transform_one(self, x: Features) -> dict[Any, Any]:
+    def transform_one(self, x: Features) -> dict[Hashable, Any]:
         """The features; none before the first sample."""
         if not self._taught:
             return {}

@@ -6,11 +6,21 @@ from typing import Any
 
 import numpy as np
 
+from kernelstream.core.feature_state import FeatureState
+from kernelstream.core.state import State
 from kernelstream.models._auto._committee import Committee
 from kernelstream.models._auto._group import Group
 from kernelstream.models._auto._learning import UnitState
 from kernelstream.models._auto._tracker import Tracker
 from kernelstream.models._auto._units import WIDEST
+
+
+def can_widen(model: Any) -> bool:
+    """Whether a model that has learned can be given more features.
+
+    Those on a state of their own, random features for example, cannot: they depend on the width.
+    """
+    return isinstance(model._state, State | FeatureState | UnitState)
 
 
 def add_features(model: Any, more: int) -> None:

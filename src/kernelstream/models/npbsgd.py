@@ -12,6 +12,7 @@ from kernelstream.models._regressor import KernelRegressor
 from kernelstream.models._removal import PegasosSteps, RemovingEstimator
 from kernelstream.parameters import Number, Whole, Words
 from kernelstream.registry import Method, register
+from kernelstream.search import LogRange
 
 
 class _NPBSGD(PegasosSteps):
@@ -39,7 +40,7 @@ class _NPBSGD(PegasosSteps):
        descent", AISTATS 2016.
     """
 
-    budget: Annotated[int, Whole(1, 1_000_000), "Points before the model may grow."] = 300
+    initial_points: Annotated[int, Whole(1, 1_000_000), "Points before the model may grow."] = 300
     growth_delay: Annotated[
         float,
         Number(least=0.0),
@@ -50,10 +51,10 @@ class _NPBSGD(PegasosSteps):
     _reduce = GROWING
     _leaves = "the point that contributes least"
     _lasting = ("loss", *RemovingEstimator._lasting)
-    _smaller_with = (("a smaller", "budget"), ("a larger", "growth_delay"))
+    _smaller_with = (("a smaller", "initial_points"), ("a larger", "growth_delay"))
 
     def _choices(self) -> dict[str, Any]:
-        return {**super()._choices(), "start": self.budget, "delay": self.growth_delay}
+        return {**super()._choices(), "start": self.initial_points, "delay": self.growth_delay}
 
 
 class NPBSGDClassifier(_NPBSGD, KernelClassifier):
@@ -67,7 +68,7 @@ class NPBSGDClassifier(_NPBSGD, KernelClassifier):
     --------
     >>> from kernelstream import NPBSGDClassifier, make_multidist
     >>> X, y, X_test, y_test = make_multidist(5000, n_test=2500, random_state=1)
-    >>> model = NPBSGDClassifier(gamma=2.0, budget=50, random_state=0).partial_fit(X, y)
+    >>> model = NPBSGDClassifier(gamma=2.0, initial_points=50, random_state=0).partial_fit(X, y)
     >>> model.model_order_ > 50
     True
     >>> bool(model.score(X_test, y_test) > 0.95)
@@ -100,7 +101,10 @@ class NPBSGDRegressor(_NPBSGD, KernelRegressor):
         the squared error is not. Standardise the target.""",
     ] = field(default="huber", kw_only=False)
     alpha: Annotated[
-        float, Number(above=0.0), "Regularisation (lambda in the paper): steps are 1 / (alpha t)."
+        float,
+        Number(above=0.0),
+        LogRange(1e-4, 1e-1),
+        "Regularisation (lambda in the paper): steps are 1 / (alpha t).",
     ] = 3e-3
 
     def _check_combination(self) -> None:
@@ -121,6 +125,6 @@ register(
         paper="Le et al., AISTATS 2016",
         classifier=NPBSGDClassifier,
         regressor=NPBSGDRegressor,
-        try_first=("gamma", "alpha", "budget"),
+        try_first=("gamma", "alpha", "initial_points"),
     )
 )

@@ -24,7 +24,9 @@ def _make_room(state, rule, error):
     status = state.status[0]
     newest = status.order - 1
     if status.cheapest < 0.0:  # some point is spanned by others
-        error = _prune(state, rule.outputs, error, NO_BUDGET, NO_CAP, GREEDY)
+        # As numbers: constants would be types of their own, and compiled once more.
+        greedy, no_cap = np.int64(GREEDY), np.int64(NO_CAP)
+        error = _prune(state, rule.outputs, error, NO_BUDGET, no_cap, greedy)
     if status.order <= rule.most:
         return error
     best, least = 0, np.inf
