@@ -24,6 +24,7 @@ from river import (  # noqa: E402
     evaluate,
     linear_model,
     metrics,
+    optim,
     preprocessing,
 )
 
@@ -209,8 +210,9 @@ def test_pipelines():
     scaled = preprocessing.StandardScaler() | RiverClassifier(AVMClassifier(random_state=0))
     score = evaluate.progressive_val_score(datasets.Phishing().take(400), scaled, metrics.ROCAUC())
     assert score.get() > 0.8
-    features = RiverKernelFeatures(OnlineKernelFeatures(10, random_state=0))
-    linear = preprocessing.StandardScaler() | features | linear_model.LogisticRegression()
+    features = RiverKernelFeatures(OnlineKernelFeatures(15, gamma=1.0, align=True, random_state=0))
+    steps = optim.SGD(0.5)  # the features are small
+    linear = preprocessing.StandardScaler() | features | linear_model.LogisticRegression(steps)
     score = evaluate.progressive_val_score(
         datasets.Bananas().take(1500), linear, metrics.Accuracy()
     )

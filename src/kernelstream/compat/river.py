@@ -339,10 +339,10 @@ class RiverKernelFeatures(_Wrapped, base.MiniBatchTransformer):  # type: ignore[
 
     Examples
     --------
-    >>> from river import datasets, evaluate, linear_model, metrics, preprocessing
+    >>> from river import datasets, evaluate, linear_model, metrics, optim, preprocessing
     >>> from kernelstream.compat.river import RiverKernelFeatures
     >>> model = preprocessing.StandardScaler() | RiverKernelFeatures()
-    >>> model |= linear_model.LogisticRegression()
+    >>> model |= linear_model.LogisticRegression(optim.SGD(0.5))  # the features are small
     >>> stream = datasets.Phishing().take(500)
     >>> score = evaluate.progressive_val_score(stream, model, metrics.Accuracy())
     >>> score.get() > 0.8
