@@ -1,5 +1,7 @@
 """Several numbers per sample, one dictionary: against the twins, and all that a model promises."""
 
+import contextlib
+
 import numpy as np
 import pytest
 from sklearn.metrics import r2_score
@@ -87,9 +89,12 @@ def test_chunks_one_by_one_files_and_copies_give_the_same_bits(kind, tmp_path):
 def test_memory_stays_within_the_bytes(kind):
     X, Y = arm(600)
     model = KINDS[kind](gamma=20.0, max_bytes=20_000)
-    for first in range(0, 600, 50):
-        model.partial_fit(X[first : first + 50], Y[first : first + 50])
-        assert model.nbytes_ <= 20_000
+    # Cells of a given diameter find no room; POLK, and a delta by the samples, make do.
+    full = pytest.warns(kernelstream.CapWarning, match="max_bytes=20000 left no room")
+    with full if kind == "AVM" else contextlib.nullcontext():
+        for first in range(0, 600, 50):
+            model.partial_fit(X[first : first + 50], Y[first : first + 50])
+            assert model.nbytes_ <= 20_000
 
 
 @kinds
