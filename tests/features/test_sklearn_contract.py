@@ -17,6 +17,8 @@ STOCHASTIC = "weight 2 is one step twice as long, not two steps: the sequence of
 EXPECTED_FAILURES = {
     "check_sample_weight_equivalence_on_dense_data": STOCHASTIC,
     "check_sample_weight_equivalence_on_sparse_data": STOCHASTIC,
+    "check_class_weight_classifiers": "its rows are so far apart that kernel values are 0: the few "
+    "features of most of them are noise, whatever classes weigh",
 }
 
 
