@@ -124,7 +124,8 @@ def test_bad_input_changes_nothing(estimator_class, form, name):
     model = estimator_class(random_state=0, **waiting(estimator_class, 3))
     model.partial_fit(X[:100], y[:100])
     assert_refused(model, lambda model: model.partial_fit(bad_X, bad_y), message)
-    if name == "wider":
+    vectors = name == "y of two columns" and model.__sklearn_tags__().target_tags.multi_output
+    if name == "wider" or vectors:  # a new model takes what an old one does not fit
         return
     assert_refused(model, lambda model: model.fit(bad_X, bad_y), message)
     for call in ("fit", "partial_fit"):
