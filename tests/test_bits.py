@@ -10,12 +10,16 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
+from kernelstream import POLKRegressor, make_multidist
 from kernelstream.core.jit import INTERPRETED
+from kernelstream.features import OnlineKernelFeatures
 from tests.fingerprints import dispatchers
 
 pytestmark = pytest.mark.skipif(
@@ -97,3 +101,17 @@ def test_no_function_is_compiled_with_freedom() -> None:
     assert len(options) > 50
     free = [name for name, freedom in options.items() if freedom]
     assert not free, f"compiled with fastmath, each caller with bits of its own: {', '.join(free)}"
+
+
+def test_the_thread_does_not_matter() -> None:
+    """OpenBLAS does not hear every thread that wants one thread for all: see core/threads.py."""
+    X, _ = make_multidist(1200, random_state=8)
+    wide = np.random.default_rng(0).normal(size=(300, 6))
+
+    def fit() -> list[str]:
+        polk = POLKRegressor(gamma=20.0, max_points=200, batch_size=60, random_state=0)
+        features = OnlineKernelFeatures(random_state=0)
+        return [polk.fit(X, X[:, 0]).fingerprint(), features.fit(wide).fingerprint()]
+
+    with threadpool_limits(2, user_api="blas"), ThreadPoolExecutor(1) as other:
+        assert other.submit(fit).result() == fit()
