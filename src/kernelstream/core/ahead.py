@@ -15,7 +15,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from kernelstream.core.grow.block import take_in_block
+from kernelstream.core.grow.block import enter
 from kernelstream.core.grow.span import take_in
 from kernelstream.core.jit import INTERPRETED
 from kernelstream.core.kernel import Program, Rows, kernel_rows
@@ -47,7 +47,7 @@ def start(blocks: bool = False) -> subprocess.Popen[bytes] | None:
 
     ``blocks``: several samples in a step.
     """
-    if INTERPRETED or is_cached(take_in_block if blocks else take_in):
+    if INTERPRETED or is_cached(prune_block if blocks else take_in):
         return None
     code = f"import sys; sys.path[:] = {sys.path!r}; import {__name__} as ahead"
     nothing = subprocess.DEVNULL
@@ -69,13 +69,16 @@ def compile(blocks: bool) -> None:
     program = Program(np.empty(1, np.int64), empty, True, True, True, 1)
     types = [numba.typeof(part) for part in (state, program, rows, empty, np.empty(1))]
     held, kernel, samples, matrix, vector = types
+    taking_in = (
+        held, samples, count, number, number, matrix, number, vector, count, number, matrix
+    )  # fmt: skip
     if blocks:
-        take_in_block.compile((held, kernel, matrix, matrix, matrix, matrix, count, count))
+        # Not what takes them in: it needs the kernel's functions, which the first process makes.
         prune_block.compile((held, count, number, number, count, count, count))
+        wanted = numba.typeof(np.empty(1, np.bool_))
+        enter.compile((held, samples, matrix, matrix, vector, matrix, matrix, wanted, count))
         return
-    take_in.compile(
-        (held, samples, count, number, number, matrix, number, vector, count, number, matrix)
-    )
+    take_in.compile(taking_in)
     _prune.compile((held, count, number, number, count, count))
     kernel_rows.compile(
         (kernel, samples, count, count, matrix, vector, vector, count, matrix, matrix)
