@@ -139,8 +139,8 @@ class KernelEstimator(LearnedFunction, BoundedMemory, SavedExpansion, StreamEsti
         compiled_pass = self._pass()
         if not ahead.is_cached(compiled_pass):
             ahead.explain()
-            if self._factored:
-                ahead.start(self.batch_size > 1)
+            step = "samples" if self.batch_size == 1 else "blocks"
+            ahead.start(step if self._factored else "others")
         self.kernel_ = self._make_kernel(rows)
         self._check_range(rows)
         check.note_features(self, X)
