@@ -19,6 +19,7 @@ from kernelstream.models.bpa import BPANNClassifier, BPAPClassifier, BPASClassif
 from kernelstream.models.bsgd import BSGDClassifier
 from kernelstream.models.colk import COLKClassifier, COLKRegressor
 from kernelstream.models.compositional import CompositionalLearner
+from kernelstream.models.dualsgd import DualSGDClassifier, DualSGDRegressor
 from kernelstream.models.fixed_budget_krls import FixedBudgetKRLSRegressor
 from kernelstream.models.fogd import FOGDClassifier, FOGDRegressor
 from kernelstream.models.forgetron import ForgetronClassifier
@@ -58,6 +59,8 @@ __all__ = [
     "COLKClassifier",
     "COLKRegressor",
     "CompositionalLearner",
+    "DualSGDClassifier",
+    "DualSGDRegressor",
     "FOGDClassifier",
     "FOGDRegressor",
     "FixedBudgetKRLSRegressor",
