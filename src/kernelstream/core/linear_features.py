@@ -15,7 +15,12 @@ import numpy as np
 from kernelstream.core.jit import compiled, inner
 from kernelstream.core.kernel import STACK, Program, Rows, copy_sample, kernel_row, row_norms
 from kernelstream.core.lanes import dot, fma
-from kernelstream.core.loss import loss_derivative, target_of
+from kernelstream.core.loss import (
+    FIRST_REGRESSION_LOSS,
+    loss_derivative,
+    target_of,
+    vector_derivative,
+)
 from kernelstream.core.passes import (
     DIVERGED,
     DONE,
@@ -121,6 +126,8 @@ def linear_pass(
 ):  # fmt: skip
     """Learn from the samples ``first`` onwards; ``LATE``: enough points for a map are there.
 
+    ``targets`` is (n, 1), or has several numbers per sample.
+
     f~ = (1 - eta lambda) f - eta l'(f(x), y) z(x).
     """
     state = LinearState(points, square_norms, absolute_norms, weights, projection, status)
@@ -169,8 +176,11 @@ def linear_pass(
             if predictions.shape[0] > 0:
                 predictions[i, c] = f[c]
         # direct
-        target = target_of(rule.loss, outputs, targets[i])
-        active = loss_derivative(rule.loss, rule.loss_number, f, outputs, target, slope)
+        if outputs > 1 and rule.loss >= FIRST_REGRESSION_LOSS:
+            active = vector_derivative(rule.loss, rule.loss_number, f, outputs, targets, i, slope)
+        else:
+            target = target_of(rule.loss, outputs, targets[i, 0])
+            active = loss_derivative(rule.loss, rule.loss_number, f, outputs, target, slope)
         eta = step_size(rule.schedule, rule.initial_step, rule.decay, record.seen)
         # The function is zero before the first step, which need not shrink it: 1 - eta lambda
         # may be 0 there.

@@ -22,7 +22,10 @@ from kernelstream.core.direct import (
 )
 from kernelstream.core.direct.adaptive_margin import adapt_width, width_of
 from kernelstream.core.direct.gradient import gradient_step, gradients, vector_step
-from kernelstream.core.direct.passive_aggressive import passive_aggressive_step
+from kernelstream.core.direct.passive_aggressive import (
+    passive_aggressive_step,
+    passive_aggressive_vector,
+)
 from kernelstream.core.direct.pull import own_samples, pulled
 from kernelstream.core.direct.quasi_gradient import quasi_gradients
 from kernelstream.core.direct.transition import STATES, temporal_difference
@@ -147,9 +150,14 @@ def sample_pass(
             kept = 1.0
         if direct == ADAPTIVE_MARGIN:
             loss_number = width_of(record, loss)
-        if vector:
+        if vector and (direct == GRADIENT or direct == ADAPTIVE_MARGIN):
             active = vector_step(
                 loss, loss_number, outputs, f, extra, i, eta, sample_weights[i], slope, new
+            )
+        elif vector:
+            k_xx = self_value(program, square)
+            active = passive_aggressive_vector(
+                rule, f, extra, i, sample_weights[i], k_xx, slope, new
             )
         elif direct == GRADIENT or direct == ADAPTIVE_MARGIN:
             active = gradient_step(
@@ -388,7 +396,7 @@ def block_pass(
         tracker, threshold, divisor = record.tracker, record.threshold, steps
         if rule.direct == QUASI_GRADIENT:
             tracker, threshold = quasi_gradients(
-                rule, record, f, earlier, targets, sample_weights, i, direction
+                rule, record, f, earlier, targets, extra, sample_weights, i, direction
             )
         elif rule.direct == TRANSITION:
             tracker = temporal_difference(
@@ -399,7 +407,7 @@ def block_pass(
             if rule.risk_weight > 0.0:  # an agent that minds a risk: COLK at its own samples
                 own = own_samples(targets, i, count)
                 tracker, threshold = quasi_gradients(
-                    rule, record, f[:own], earlier[:own], targets, sample_weights, i,
+                    rule, record, f[:own], earlier[:own], targets, extra, sample_weights, i,
                     direction[:own],
                 )  # fmt: skip
             divisor = pulled(rule, f, targets, extra, i, direction)
