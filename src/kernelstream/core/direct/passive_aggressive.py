@@ -16,7 +16,7 @@ from kernelstream.core.loss import loss_derivative, loss_value, vector_derivativ
 
 @inline
 def _length(rule, value, square, sample_weight):
-    """tau of a loss whose derivative has the squared length ``square`` in the space of functions."""
+    """tau of a loss whose derivative, as a function, has the squared length ``square``."""
     most = rule.aggressiveness * sample_weight
     if rule.direct == PASSIVE_AGGRESSIVE:
         return min(most, value / square) if square > 0.0 else most

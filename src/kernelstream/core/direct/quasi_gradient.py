@@ -4,7 +4,7 @@ A step consumes pairs of independent samples. In (47) one of the two bears the l
 one feeds the tracker; here both take both roles, and the two directions are averaged: the same
 mean and never more variance, and without a risk the step is POLK's with the pair as its batch.
 
-Several numbers per sample have one loss, the sum of theirs (|f(x) - y|^2 / 2 for the squared error):
+Several numbers per sample have one loss, the sum of theirs (of squared errors |f(x) - y|^2 / 2):
 its risk is the risk, and (47) holds as printed with vectors for the two derivatives.
 """
 
@@ -19,6 +19,7 @@ from kernelstream.core.loss import (
     vector_derivative,
     vector_value,
 )
+from kernelstream.core.schedule import step_size
 
 #: What is added to the mean loss ...
 DISPERSION, SEMIDEVIATION, CVAR = range(3)
@@ -30,8 +31,9 @@ SMALLEST_THRESHOLD = 1e-3
 
 
 @lean
-def tracking_rate(rate, steps):
+def tracking_rate(rule, steps):
     """beta, after a plain average over the first steps: no starting value is needed."""
+    rate = step_size(rule.tracking_schedule, rule.tracking_rate, rule.tracking_decay, steps)
     return max(rate, 1.0 / (steps + 1.0))
 
 
@@ -84,7 +86,7 @@ def quasi_gradients(rule, status, f, earlier, targets, extra, sample_weights, fi
     """The quasi-gradient at each sample, and the tracker and threshold after the step."""
     count = f.shape[0]
     outputs = rule.outputs
-    rate = tracking_rate(rule.tracking_rate, status.steps)
+    rate = tracking_rate(rule, status.steps)
     losses = np.empty(count)
     trackers = np.empty(count)  # the tracker after this sample alone
     sloped = np.empty(count, np.bool_)  # where the derivative is not zero, as in POLK
