@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelstream import registry, renamed, storage
+from kernelstream import models, registry, renamed, storage
 from kernelstream._version import __version__
 from kernelstream.buffer import Buffer
 from kernelstream.compression import komp
@@ -168,6 +168,8 @@ class SavedExpansion(SavedModel):
 
 def _kind(name: str) -> type[Saved] | None:
     """The class of a file's name; where none here has it, other packages are asked."""
+    if name not in _KINDS and name in models.__all__:
+        getattr(models, name)
     if name not in _KINDS:
         registry.methods()
     return _KINDS.get(name)
