@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kernelstream.models.bsgd import BSGDClassifier
     from kernelstream.models.colk import COLKClassifier, COLKRegressor
     from kernelstream.models.compositional import CompositionalLearner
+    from kernelstream.models.dualsgd import DualSGDClassifier, DualSGDRegressor
     from kernelstream.models.fixed_budget_krls import FixedBudgetKRLSRegressor
     from kernelstream.models.fogd import FOGDClassifier, FOGDRegressor
     from kernelstream.models.forgetron import ForgetronClassifier
@@ -59,6 +60,8 @@ __all__ = [
     "COLKClassifier",
     "COLKRegressor",
     "CompositionalLearner",
+    "DualSGDClassifier",
+    "DualSGDRegressor",
     "FOGDClassifier",
     "FOGDRegressor",
     "FixedBudgetKRLSRegressor",
@@ -112,6 +115,8 @@ _HOMES = {
     "COLKClassifier": "colk",
     "COLKRegressor": "colk",
     "CompositionalLearner": "compositional",
+    "DualSGDClassifier": "dualsgd",
+    "DualSGDRegressor": "dualsgd",
     "FOGDClassifier": "fogd",
     "FOGDRegressor": "fogd",
     "FixedBudgetKRLSRegressor": "fixed_budget_krls",
