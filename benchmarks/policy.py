@@ -72,9 +72,17 @@ def walks() -> None:
         show(
             "A random walk on five places, 5,000 episodes, discount 1, three seeds: largest error "
             "of a value, relative to its truth",
-            ["method", "tracking", "tracking_rate", "largest relative error, %"],
+            ["method", "tracking", "tracking_rate", "schedule", "largest relative error, %"],
             _walks(),
         )
+        show(
+            "The schedule of the tracker, method corrected: errors in percent on random walks of "
+            "five and nine places, and on the linear-Gaussian system in order and shuffled (60,000 "
+            "transitions, two seeds)",
+            ["tracking_rate", "schedule", "decay", "walk of 5", "walk of 9", "in order",
+             "shuffled"],
+            _schedules(),
+        )  # fmt: skip
 
 
 def random_walk(episodes: int, seed: int, places: int = 5) -> tuple[NDArray[Any], ...]:
@@ -95,22 +103,61 @@ def random_walk(episodes: int, seed: int, places: int = 5) -> tuple[NDArray[Any]
 
 def _walks() -> Iterator[tuple[Any, ...]]:
     truth = np.arange(1, 6) / 6.0
-    for method, rates in (
-        ("corrected", (1e-5, 1e-3)),
-        ("gradient", (0.01, 0.1)),
-        ("scalar", (0.1,)),
+    for method, schedule, rates in (
+        ("corrected", "auto", (1e-3,)),
+        ("corrected", "constant", (1e-5, 1e-3)),
+        ("gradient", "constant", (0.01, 0.1)),
+        ("scalar", "constant", (0.1,)),
     ):
         for rate in rates:
             for tracking in ("average", "momentum") if method == "scalar" else ("average",):
                 wrong = []
                 for seed in range(3):
-                    model = KernelPolicyEvaluation(
-                        1.0, method=method, tracking=tracking, tracking_rate=rate, gamma=30.0,
-                        eta0=0.03, compression_error=1e-4, average=True, random_state=0,
-                    ).partial_fit(*random_walk(5000, seed))  # fmt: skip
-                    found = model.predict(truth[:, None])
-                    wrong.append(100.0 * np.abs(found / truth - 1.0).max())
-                yield method, tracking, f"{rate:g}", _spread(wrong)
+                    given = {
+                        "method": method, "tracking": tracking, "tracking_rate": rate,
+                        "tracking_schedule": schedule,
+                    }  # fmt: skip
+                    wrong.append(_walk_error(random_walk(5000, seed), truth, given))
+                yield method, tracking, f"{rate:g}", schedule, _spread(wrong)
+
+
+def _walk_error(walked: tuple[NDArray[Any], ...], truth: NDArray[Any], given: Any) -> float:
+    """The largest, relative, in percent."""
+    model = KernelPolicyEvaluation(
+        1.0, gamma=30.0, eta0=0.03, compression_error=1e-4, average=True, random_state=0, **given
+    ).partial_fit(*walked)
+    return float(100.0 * np.abs(model.predict(truth[:, None]) / truth - 1.0).max())
+
+
+#: tracking_rate, tracking_schedule, tracking_decay.
+SCHEDULES = (
+    (1e-3, "constant", 0.0), (1e-4, "constant", 0.0), (1e-5, "constant", 0.0),
+    (1e-3, "inverse_time", 0.01), (1e-3, "inverse_time", 0.1), (1e-2, "inverse_time", 1.0),
+    (1e-3, "inverse_sqrt", 1.0), (1e-2, "inverse_sqrt", 1.0),
+)  # fmt: skip
+
+
+def _schedules() -> Iterator[tuple[Any, ...]]:
+    paths = [walk(60_000, np.random.default_rng(seed)) for seed in range(2)]
+    orders = [np.random.default_rng(seed).permutation(60_000) for seed in range(2)]
+    states = visited(2000, np.random.default_rng(5))
+    for rate, schedule, decay in SCHEDULES:
+        given = {
+            "tracking_rate": rate, "tracking_schedule": schedule, "tracking_decay": decay,
+        }  # fmt: skip
+        row: list[float] = []
+        for places, episodes in ((5, 5000), (9, 4000)):
+            truth = np.arange(1, places + 1) / (places + 1.0)
+            walks = [random_walk(episodes, seed, places) for seed in range(2)]
+            row.append(float(np.mean([_walk_error(walked, truth, given) for walked in walks])))
+        for shuffled in (False, True):
+            found = []
+            for path, order in zip(paths, orders, strict=True):
+                taken = tuple(part[order] for part in path) if shuffled else path
+                model = KernelPolicyEvaluation(**SETTINGS, **given).partial_fit(*taken)
+                found.append(errors(model, states)[0])
+            row.append(float(np.mean(found)))
+        yield f"{rate:g}", schedule, f"{decay:g}", *(f"{number:.1f}" for number in row)
 
 
 def value(states: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -153,7 +200,9 @@ def _closed_form() -> Iterator[tuple[Any, ...]]:
                 if shuffled:
                     order = rng.permutation(len(met[1]))
                     met = tuple(part[order] for part in met)
-                model = KernelPolicyEvaluation(**SETTINGS, method=method, tracking_rate=beta)
+                model = KernelPolicyEvaluation(
+                    **SETTINGS, method=method, tracking_rate=beta, tracking_schedule="constant"
+                )
                 model.partial_fit(*met)
                 measured.append((*errors(model, visited(5000, rng)), model.model_order_))
             relative, centred, points = zip(*measured, strict=True)
@@ -188,7 +237,11 @@ def _mountain_car() -> Iterator[tuple[Any, ...]]:
     mean, unit = met.states.mean(axis=0), met.states.std(axis=0)
     for method, beta, error in CAR_METHODS:
         model = KernelPolicyEvaluation(
-            **CAR_SETTINGS, method=method, tracking_rate=beta, compression_error=error
+            **CAR_SETTINGS,
+            method=method,
+            tracking_rate=beta,
+            tracking_schedule="constant",
+            compression_error=error,
         )
         done = 0
         for end in (20_000, 100_000):

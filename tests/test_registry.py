@@ -270,4 +270,4 @@ def test_a_new_file_is_a_new_method(tmp_path):
     readme, python_rst = (tmp_path / name for name in ("README.md", "docs/reference/python.rst"))
     assert "| Echo | `EchoClassifier`, `--model echo` | POLK once more |" in readme.read_text()
     assert "   EchoClassifier\n" in python_rst.read_text()
-    assert (package / "models" / "__init__.py").read_text().count("EchoClassifier") == 2
+    assert (package / "models" / "__init__.py").read_text().count("EchoClassifier") == 3

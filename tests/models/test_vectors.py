@@ -7,7 +7,15 @@ import pytest
 from sklearn.metrics import r2_score
 
 import kernelstream
-from kernelstream import AVMRegressor, COLKRegressor, KRLSTRegressor, Loss, POLKRegressor
+from kernelstream import (
+    AutoRegressor,
+    AVMRegressor,
+    COLKRegressor,
+    KRLSTRegressor,
+    Loss,
+    POLKRegressor,
+    registry,
+)
 from kernelstream.kernels import Gaussian
 from kernelstream.streams import make_robot_arm
 from tests.naive import avm as naive_avm
@@ -20,6 +28,11 @@ KINDS = {
     "AVM": lambda **given: AVMRegressor(delta=0.8, **given),
     "AVM, delta by the samples": lambda **given: AVMRegressor(average="auto", **given),
 }
+SEVERAL = [
+    name
+    for name, method in registry.methods().items()
+    if method.regressor is not None and method.regressor._several
+]
 LOSSES = ["squared_error", "absolute_error", Loss("huber", 0.5), Loss("epsilon_insensitive", 0.1)]
 kinds = pytest.mark.parametrize("kind", KINDS)
 
@@ -114,10 +127,81 @@ def test_another_number_of_targets_is_refused(kind):
     assert model.fit(X, Y[:, 0]).predict(X).shape == (20,)  # from scratch
 
 
-@pytest.mark.parametrize("estimator_class", [COLKRegressor, KRLSTRegressor])
+@pytest.mark.parametrize("estimator_class", [AutoRegressor, KRLSTRegressor])
 def test_models_of_one_number_say_who_learns_several(estimator_class):
-    with pytest.raises(ValueError, match="POLKRegressor and AVMRegressor"):
+    with pytest.raises(ValueError, match="learned by most others, POLKRegressor among them"):
         estimator_class().fit(*arm(20))
+
+
+def new_regressor(method, **given):
+    """With a kernel that suits the arm, and small."""
+    kind = registry.methods()[method].regressor
+    random = {"random_state": 0} if "random_state" in kind().get_params() else {}
+    caps = {"max_points": 40} if method not in ("colk", "polk", "avm", "ok-feb", "npbsgd") else {}
+    return kind(gamma=0.5, **random, **caps, **given)
+
+
+@pytest.mark.filterwarnings("ignore::kernelstream.CapWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
+@pytest.mark.parametrize("method", SEVERAL)
+def test_every_method(method, tmp_path):
+    """One column is what one number was; chunks, files, equal columns; each column is learned."""
+    X, Y = arm(150)
+    Y = Y[:, :2] / Y[:, :2].std(axis=0)
+    one = new_regressor(method).partial_fit(X, Y[:, 0])
+    column = new_regressor(method).partial_fit(X, Y[:, :1])
+    assert column.predict(X).shape == (150,)
+    assert column.fingerprint() == one.fingerprint()
+
+    whole = new_regressor(method)
+    made = whole.predict_then_learn(X, Y)
+    assert made.shape == whole.predict(X).shape == (150, 2)
+    assert whole.flush().predict_one(X[0]).shape == (2,)
+    parts = new_regressor(method)
+    for x, y in zip(X[:5], Y[:5], strict=True):
+        parts.learn_one(x, y)
+    parts.partial_fit(X[5:60], Y[5:60]).save(tmp_path / "model.ks")
+    parts = kernelstream.load(tmp_path / "model.ks").partial_fit(X[60:], Y[60:]).flush()
+    assert parts.fingerprint() == whole.fingerprint()
+
+    twins = new_regressor(method).partial_fit(X, Y[:, [0, 0]]).flush().predict(X)
+    assert np.array_equal(twins[:, 0], twins[:, 1])
+    alone = np.stack(
+        [new_regressor(method).partial_fit(X, y).flush().predict(X) for y in Y.T], axis=1
+    )
+    together = ((Y - whole.predict(X)) ** 2).mean()
+    assert together < 2.0 * ((Y - alone) ** 2).mean() + 0.01
+    with pytest.raises(ValueError, match="y has 1 number per sample"):
+        whole.partial_fit(X, Y[:, 0])
+
+
+@pytest.mark.filterwarnings("ignore::kernelstream.CapWarning")
+@pytest.mark.parametrize(
+    "method", ["krls", "sw-krls", "klms", "qklms", "knlms", "pa", "ogd", "windowed-ogd", "fogd"]
+)
+def test_methods_whose_points_do_not_depend_on_the_target_learn_each_column_alone(method):
+    """One dictionary for both is then the dictionary of each."""
+    X, Y = arm(100)
+    given = {"tolerance": 0.0} if method == "pa" else {}
+    both = new_regressor(method, **given).partial_fit(X, Y[:, :2]).predict(X)
+    for c in range(2):
+        alone = new_regressor(method, **given).partial_fit(X, Y[:, c]).predict(X)
+        assert np.allclose(both[:, c], alone, rtol=0.0, atol=1e-12)
+
+
+def test_the_first_step_of_colk_is_the_papers_for_vectors():
+    X, Y = arm(2)
+    model = COLKRegressor(
+        gamma=0.5, eta0=0.3, alpha=0.0, risk_weight=0.2, clip=None, tracking="average",
+        compression_error=0.0,
+    ).partial_fit(X, Y)  # fmt: skip
+    losses, slopes = 0.5 * (Y**2).sum(axis=1), -Y  # |f - y|^2 / 2 at f = 0
+    # (47) with (19), whose first step makes each tracker the other sample's own loss; both samples
+    # take both roles.
+    apart = 2.0 * 0.2 * (losses[0] - losses[1])
+    directions = slopes * (1.0 + 2.0 * np.array([[apart], [-apart]]))
+    expected = kernels.matrix(kernels.gaussian(0.5), X, X) @ (-0.3 / 2.0 * directions)
+    assert np.allclose(model.predict(X), expected, rtol=0.0, atol=1e-12)
 
 
 def test_merging():

@@ -21,7 +21,7 @@ from kernelstream import (
     make_multidist,
     make_regression_outliers,
 )
-from kernelstream.evaluation import LossDistribution
+from kernelstream.evaluation import LossDistribution, prequential
 from kernelstream.kernels import Linear, Polynomial
 from kernelstream.report import write_report
 from kernelstream.report.charts import MINUS, MISSING, compact
@@ -274,6 +274,24 @@ def test_degenerate_records(tmp_path, plane, trace):
     page = written(tmp_path, model, trace, sample=(X, y))
     assert "nan" not in page.text.lower()
     assert not any("nan" in path or "inf" in path for path in page.lines)
+
+
+def test_samples_held_out_have_a_curve_a_card_and_the_regularised_risk(tmp_path):
+    X, y = make_multidist(400, random_state=0)
+    model = POLKClassifier()
+    trace = prequential(model, (X[:300], y[:300]), every=100, held_out=(X[300:], y[300:]))
+    path = tmp_path / "page.html"
+    write_report(path, title="t", facts={}, trace=trace, model=model)
+    text = path.read_text()
+    columns = trace.to_columns()
+    for part in ("Accuracy, held out", "accuracy, held out", "Regularised risk", "on the stream"):
+        assert part in text
+    assert f"{100.0 * columns['held_out'][-1]:.1f}" in text
+    assert ">held out risk<" not in text  # no metric of the stream
+
+    plain = prequential(POLKClassifier(), (X, y), every=100)
+    write_report(path, title="t", facts={}, trace=plain, model=model)
+    assert "Regularised risk" not in path.read_text()
 
 
 def test_risk_beside_another_model(tmp_path, plane):

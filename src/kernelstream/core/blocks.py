@@ -229,7 +229,7 @@ def _block_pass(name: str, direct: int) -> Any:
             tracker, threshold, divisor = record.tracker, record.threshold, steps
             if quasi:
                 tracker, threshold = quasi_gradients(
-                    rule, record, f, earlier, targets, sample_weights, i, direction
+                    rule, record, f, earlier, targets, extra, sample_weights, i, direction
                 )
             elif transition:
                 tracker = temporal_difference(
@@ -240,7 +240,7 @@ def _block_pass(name: str, direct: int) -> Any:
                 if rule.risk_weight > 0.0:  # an agent that minds a risk: COLK at its own samples
                     own = own_samples(targets, i, count)
                     tracker, threshold = quasi_gradients(
-                        rule, record, f[:own], earlier[:own], targets, sample_weights, i,
+                        rule, record, f[:own], earlier[:own], targets, extra, sample_weights, i,
                         direction[:own],
                     )  # fmt: skip
                 divisor = pulled(rule, f, targets, extra, i, direction)

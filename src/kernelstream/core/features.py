@@ -45,7 +45,12 @@ from kernelstream.core.feature_steps import (
 from kernelstream.core.jit import allocating, compiled, inner
 from kernelstream.core.kernel import STACK, Program, Rows, kernel_row, self_value
 from kernelstream.core.lanes import dot, fma
-from kernelstream.core.loss import FIRST_REGRESSION_LOSS, loss_derivative, target_of
+from kernelstream.core.loss import (
+    FIRST_REGRESSION_LOSS,
+    loss_derivative,
+    target_of,
+    vector_derivative,
+)
 from kernelstream.core.passes import (
     DIVERGED,
     DONE,
@@ -329,8 +334,11 @@ def feature_pass(
             length = dot(b, 0, q, 0, 0, rank)  # |z|^2 = q' M q
             for o in range(outputs):
                 f[o] = dot(learner_weights, o, b, 0, 0, rank)
-            target = target_of(loss, outputs, targets[i])
-            active = loss_derivative(loss, loss_number, f, outputs, target, slope)
+            if outputs > 1 and loss >= FIRST_REGRESSION_LOSS:  # several numbers, in ``extra``
+                active = vector_derivative(loss, loss_number, f, outputs, extra, i, slope)
+            else:
+                target = target_of(loss, outputs, targets[i])
+                active = loss_derivative(loss, loss_number, f, outputs, target, slope)
             eta = step_size(settings.schedule, settings.initial_step, settings.decay, record.steps)
             kept = max(1.0 - eta * settings.shrinkage, 0.0)
             eta *= sample_weights[i]

@@ -1,4 +1,4 @@
-"""Adaptive filters: one output, squared error, a dictionary of fixed capacity.
+"""Adaptive filters: squared error, a dictionary of fixed capacity.
 
 Six rules for a sample x with target y, kernel values k with the points, error e = y - f(x):
 
@@ -13,6 +13,9 @@ Six rules for a sample x with target y, kernel values k with the points, error e
 
 Inverse matrices are held as square roots: of K, or K + c I, as in ``core/gram.py``; the spread of
 least squares, P = inverse(A'A), as G with P = G G', changed by Potter's update.
+
+A sample may have several numbers as its target: errors and weights are then vectors, one row of
+weights for each number, and points, factor and spread, which no target enters, serve all of them.
 """
 
 import math
@@ -71,8 +74,8 @@ class FilterState(NamedTuple):
     square_norms: np.ndarray  # (capacity,) float64
     absolute_norms: np.ndarray  # (capacity,) float64
     self_kernels: np.ndarray  # (capacity,) float64, k(d, d)
-    weights: np.ndarray  # (1, capacity) float64
-    labels: np.ndarray  # (1, capacity) float64, targets of the points; or (1, 0)
+    weights: np.ndarray  # (q, capacity) float64
+    labels: np.ndarray  # (q, capacity) float64, targets of the points; or (q, 0)
     factor: np.ndarray  # (capacity, capacity) float64, S of K or of K + c I; or (0, 0)
     diagonal: np.ndarray  # (capacity,) float64, squared row norms of S
     spread: np.ndarray  # (capacity, capacity) float64, G; or (0, 0)
@@ -92,7 +95,8 @@ def _remove(state, j, v, column):
     reflect_away(state.factor, state.diagonal, status.order, j, v, column)
     if j != last:
         move(state, last, j, last)
-        state.labels[0, j] = state.labels[0, last]
+        for c in range(len(state.labels)):
+            state.labels[c, j] = state.labels[c, last]
     status.order = last
 
 
@@ -108,7 +112,8 @@ def _grow(state, rule, rows, i, square, absolute, k_xx, change):
         status.oldest = place + 1 if place + 1 < rule.most else 0
         status.forced += 1
     store(state, place, rows, i, square, absolute, k_xx)
-    state.weights[0, place] = change
+    for c in range(len(change)):
+        state.weights[c, place] = change[c]
 
 
 @inner
@@ -123,11 +128,13 @@ def _quantise(state, rule, rows, i, square, absolute, k_xx, change, work):
     far = nearest < 0 or work[SQUARES, nearest] > rule.threshold
     if far and n < rule.most:
         store(state, n, rows, i, square, absolute, k_xx)
-        state.weights[0, n] = change
+        for c in range(len(change)):
+            state.weights[c, n] = change[c]
         status.order += 1
     else:
         status.forced += far
-        state.weights[0, nearest] += change
+        for c in range(len(change)):
+            state.weights[c, nearest] += change[c]
 
 
 @inner
@@ -151,18 +158,21 @@ def _normalise(state, rule, rows, i, square, absolute, k_xx, values, change):
     grows = novel and n < rule.most
     if grows:
         total = fma(k_xx, k_xx, total)
-    gain = change / (rule.ridge + total)
-    if not abs(gain) * math.sqrt(total) <= LARGEST_ERROR:
-        return False
+    for c in range(len(change)):
+        change[c] /= rule.ridge + total
+        if not abs(change[c]) * math.sqrt(total) <= LARGEST_ERROR:
+            return False
     if grows:
         store(state, n, rows, i, square, absolute, k_xx)
-        state.weights[0, n] = 0.0
+        for c in range(len(change)):
+            state.weights[c, n] = 0.0
         values[0, n] = k_xx
         status.order = n = n + 1
     else:
         status.forced += novel
-    for j in range(n):
-        state.weights[0, j] = fma(gain, values[0, j], state.weights[0, j])
+    for c in range(len(change)):
+        for j in range(n):
+            state.weights[c, j] = fma(change[c], values[0, j], state.weights[c, j])
     return True
 
 
@@ -175,16 +185,19 @@ def _least_squares(state, rule, rows, i, square, absolute, k_xx, values, error, 
     delta = k_xx - coordinates(state.factor, values, n, u, a)
     novel = delta > max(rule.threshold, DEPENDENT * k_xx)
     if novel and n < rule.most:
-        new = error / delta
-        if not abs(new) <= LARGEST_ERROR:
-            return False
+        for c in range(len(error)):
+            if not abs(error[c] / delta) <= LARGEST_ERROR:
+                return False
         store(state, n, rows, i, square, absolute, k_xx)
         append_point(state.factor, state.diagonal, n, a, delta)
+        for c in range(len(error)):
+            new = error[c] / delta
+            for j in range(n):
+                state.weights[c, j] = fma(-a[j], new, state.weights[c, j])
+            state.weights[c, n] = new
         for j in range(n):
-            state.weights[0, j] = fma(-a[j], new, state.weights[0, j])
             G[j, n] = 0.0
             G[n, j] = 0.0
-        state.weights[0, n] = new
         G[n, n] = 1.0 / math.sqrt(weight)
         status.order = n + 1
         return True
@@ -200,14 +213,16 @@ def _least_squares(state, rule, rows, i, square, absolute, k_xx, values, error, 
     for j in range(n):
         g[0, j] = dot(G, j, v, 0, 0, n)
     coordinates(state.factor, g, n, u, a)  # a = inverse(K) P a
-    step = error / beta
     largest = 0.0
     for j in range(n):
         largest = max(largest, abs(a[j]))
-    if not abs(step) * largest <= LARGEST_ERROR:
-        return False
-    for j in range(n):
-        state.weights[0, j] = fma(step, a[j], state.weights[0, j])
+    for c in range(len(error)):
+        if not abs(error[c] / beta) * largest <= LARGEST_ERROR:
+            return False
+    for c in range(len(error)):
+        step = error[c] / beta
+        for j in range(n):
+            state.weights[c, j] = fma(step, a[j], state.weights[c, j])
     # Potter: G <- G - G v v' / (beta + sqrt(beta / weight))
     share = 1.0 / (beta + math.sqrt(beta / weight))
     for j in range(n):
@@ -221,13 +236,25 @@ def _least_squares(state, rule, rows, i, square, absolute, k_xx, values, error, 
 def _solve(state, u, a):
     """The weights inverse(K + c I) y."""
     n = state.status[0].order
-    coordinates(state.factor, state.labels, n, u, a)
-    for j in range(n):
-        state.weights[0, j] = a[j]
+    for c in range(len(state.labels)):
+        coordinates(state.factor, state.labels[c : c + 1], n, u, a)
+        for j in range(n):
+            state.weights[c, j] = a[j]
 
 
 @inner
-def _select(state, rule, rows, i, square, absolute, k_xx, values, target, weight, u, a, v, column):
+def _length(weights, j):
+    """|w_j|, over the outputs."""
+    if len(weights) == 1:
+        return abs(weights[0, j])
+    total = 0.0
+    for c in range(len(weights)):
+        total = fma(weights[c, j], weights[c, j], total)
+    return math.sqrt(total)
+
+
+@inner
+def _select(state, rule, rows, i, square, absolute, k_xx, values, targets, weight, u, a, v, column):
     """SW-KRLS and FB-KRLS: the sample comes in, one goes out, the weights are solved for."""
     status = state.status[0]
     n = status.order
@@ -236,8 +263,9 @@ def _select(state, rule, rows, i, square, absolute, k_xx, values, target, weight
     delta = max(own - coordinates(state.factor, values, n, u, a), DEPENDENT * own)
     store(state, n, rows, i, square, absolute, k_xx)
     append_point(state.factor, state.diagonal, n, a, delta)
-    state.labels[0, n] = target
-    state.weights[0, n] = 0.0
+    for c in range(len(state.labels)):
+        state.labels[c, n] = targets[i, c]
+        state.weights[c, n] = 0.0
     status.order = n + 1
     if status.order > rule.most:
         status.forced += 1
@@ -246,10 +274,11 @@ def _select(state, rule, rows, i, square, absolute, k_xx, values, target, weight
             status.oldest = j + 1 if j + 1 < rule.most else 0
         else:  # the least a posteriori error without it, |alpha_j| / inverse(K + c I)_jj
             _solve(state, u, a)
-            j = 0
+            j, least = 0, _length(state.weights, 0)
             for q in range(1, n + 1):
-                if abs(a[q]) * state.diagonal[j] < abs(a[j]) * state.diagonal[q]:
-                    j = q
+                size = _length(state.weights, q)
+                if size * state.diagonal[j] < least * state.diagonal[q]:
+                    j, least = q, size
         _remove(state, j, v, column)
     _solve(state, u, a)
 
@@ -261,7 +290,10 @@ def filter_pass(
     dense, data, indices, indptr, sparse,
     targets, sample_weights, first, predictions,
 ):  # fmt: skip
-    """Learn from the samples ``first`` onwards; see ``sample_pass`` in ``core/loop.py``."""
+    """Learn from the samples ``first`` onwards; see ``sample_pass`` in ``core/loop.py``.
+
+    ``targets`` is (n, q), a column for each output.
+    """
     state = FilterState(
         points, square_norms, absolute_norms, self_kernels, weights, labels, factor, diagonal,
         spread, status,
@@ -275,6 +307,7 @@ def filter_pass(
     values = np.empty((1, capacity))
     scratch = np.empty((1, capacity))
     norms = np.empty((1, 2))
+    error, change = np.empty(len(weights)), np.empty(len(weights))
     u, a, v, column = np.empty(capacity), np.empty(capacity), np.empty(capacity), np.empty(capacity)
     zero = np.int64(0)  # a literal would be compiled for separately
     for i in range(first, targets.shape[0]):
@@ -286,14 +319,15 @@ def filter_pass(
         square, absolute = norms[0, 0], norms[0, 1]
         if not square <= LARGEST_SQUARE_NORM:
             return UNUSABLE, i
-        f = dot(values, 0, weights, 0, 0, n)
-        if predictions.shape[0] > 0:
-            predictions[i, 0] = f
-        error = targets[i] - f
         weight = sample_weights[i]
-        change = rule.step * weight * error
-        if not abs(error) <= LARGEST_ERROR or not abs(change) <= LARGEST_ERROR:
-            return DIVERGED, i
+        for c in range(len(weights)):
+            f = dot(values, 0, weights, c, 0, n)
+            if predictions.shape[0] > 0:
+                predictions[i, c] = f
+            error[c] = targets[i, c] - f
+            change[c] = rule.step * weight * error[c]
+            if not abs(error[c]) <= LARGEST_ERROR or not abs(change[c]) <= LARGEST_ERROR:
+                return DIVERGED, i
         k_xx = self_value(program, square)
         fits = True
         if rule.rule == GROWING:
@@ -309,7 +343,7 @@ def filter_pass(
             )  # fmt: skip
         else:
             _select(
-                state, rule, rows, i, square, absolute, k_xx, values, targets[i], weight, u, a, v,
+                state, rule, rows, i, square, absolute, k_xx, values, targets, weight, u, a, v,
                 column,
             )  # fmt: skip
         if not fits:

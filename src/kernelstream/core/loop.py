@@ -20,7 +20,10 @@ from kernelstream.core.dictionary import renormalise
 from kernelstream.core.direct import ADAPTIVE_MARGIN, GRADIENT
 from kernelstream.core.direct.adaptive_margin import adapt_width, width_of
 from kernelstream.core.direct.gradient import gradient_step, vector_step
-from kernelstream.core.direct.passive_aggressive import passive_aggressive_step
+from kernelstream.core.direct.passive_aggressive import (
+    passive_aggressive_step,
+    passive_aggressive_vector,
+)
 from kernelstream.core.grow import NOVELTY
 from kernelstream.core.grow.append import append
 from kernelstream.core.grow.later import put_off
@@ -163,9 +166,14 @@ def _sample_pass(name: str, family: tuple[int, ...]) -> Any:
                 kept = 1.0
             if removal and direct == ADAPTIVE_MARGIN:
                 loss_number = width_of(record, loss)
-            if vector:
+            if vector and (pursuit or direct == GRADIENT or direct == ADAPTIVE_MARGIN):
                 active = vector_step(
                     loss, loss_number, outputs, f, extra, i, eta, sample_weights[i], slope, new
+                )
+            elif vector and removal:
+                k_xx = self_value(program, square)
+                active = passive_aggressive_vector(
+                    rule, f, extra, i, sample_weights[i], k_xx, slope, new
                 )
             elif pursuit or direct == GRADIENT or direct == ADAPTIVE_MARGIN:
                 active = gradient_step(

@@ -170,6 +170,15 @@ def loss_derivative(code, number, f, outputs, target, out):
 
 
 @inner
+def vector_value(code, number, f, outputs, targets, i):
+    """:func:`loss_value` of several numbers, row ``i`` of targets: the sum of their losses."""
+    total = 0.0
+    for c in range(outputs):
+        total += _regression_value(code, number, f[c] - targets[i, c])
+    return total
+
+
+@inner
 def vector_derivative(code, number, f, outputs, targets, i, out):
     """:func:`loss_derivative` of the sum of the losses of several numbers, row ``i`` of targets."""
     some = False

@@ -45,7 +45,9 @@ SETTINGS = np.dtype(
             ("delay", "f8"),  # ... and beta of min(1, beta / t), the probability that one does then
             # Tracking of an inner expectation: COLK and policy evaluation.
             ("tracking", "i8"),
-            ("tracking_rate", "f8"),  # beta
+            ("tracking_rate", "f8"),  # beta ...
+            ("tracking_schedule", "i8"),  # ... as a function of the step
+            ("tracking_decay", "f8"),
             ("risk", "i8"),
             ("risk_weight", "f8"),  # eta in the paper
             ("moments", "i8"),  # P: moments 2 .. P of the loss

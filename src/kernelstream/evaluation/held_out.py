@@ -38,7 +38,7 @@ class HeldOut:
         self._X, self._y = samples[0], np.asarray(samples[1])
         self._metric = metric
         count = self._X.shape[0] if hasattr(self._X, "shape") else len(self._X)
-        if self._y.ndim != 1 or not len(self._y) or count != len(self._y):
+        if self._y.ndim not in (1, 2) or not len(self._y) or count != len(self._y):
             raise ValueError(f"held_out has {count} rows and targets of shape {self._y.shape}")
 
     def values(self, model: Any, stream_loss: float) -> dict[str, float]:

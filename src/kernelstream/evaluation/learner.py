@@ -124,9 +124,10 @@ class Learner:
             check.check_kernel_range(self.model.kernel_, rows)
 
     def check_targets(self, y: Any, n: int) -> NDArray[Any]:
-        """(n,) numbers or known labels, or an error."""
+        """(n,) numbers or known labels, (n, q) numbers, or an error."""
         if not self.classification:
-            return check.check_numbers(y, n)
+            several = self.compiled and getattr(self.model, "_several", False)
+            return check.check_numbers(y, n, several)
         labels = check.check_labels(np.asarray(y), n)
         fixed = self.classes
         if self.compiled and getattr(self.model, "_fixed_classes", False):

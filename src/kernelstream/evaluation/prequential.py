@@ -16,7 +16,7 @@ from kernelstream.evaluation.baselines import Baselines
 from kernelstream.evaluation.held_out import HeldOut
 from kernelstream.evaluation.labels import buffer_from_state, buffer_state
 from kernelstream.evaluation.learner import Predictions, check_whole, rows_between
-from kernelstream.evaluation.metrics import make_metrics
+from kernelstream.evaluation.metrics import EachOutput, make_metrics
 from kernelstream.evaluation.programs import learner_for
 from kernelstream.evaluation.risk import LossDistribution
 from kernelstream.evaluation.trace import BESIDE_THE_STREAM, Trace
@@ -111,7 +111,8 @@ class Prequential:
         is finished.
     metrics : sequence of str, optional
         See :class:`ClassMetrics` and :class:`NumberMetrics`; the first one is also measured for
-        the baselines. By default ``accuracy, kappa`` or ``mae, rmse``.
+        the baselines. By default ``accuracy, kappa`` or ``mae, rmse``. Of several numbers per
+        sample they are averaged; :meth:`values_by_output` has those of each.
     every : int, default=1000
         Samples between two records of the trace; see :class:`Trace` for very long streams.
     window, fading : int and float, default=1000 and 0.999
@@ -190,7 +191,10 @@ class Prequential:
         #: Labels as numbers; targets of a regressor stay as they are.
         self._labels = self._learner.labels
         self._metrics = make_metrics(self._names, self._labels, window=window, fading=fading)
-        self._baselines = Baselines(self._names[0], self._labels, window=window, lag=lag)
+        self._baselines: Any = self._new_baselines()
+        if self._labels is None:  # samples may have several numbers
+            self._baselines = EachOutput(self._new_baselines)
+        self._each: int | None = None  # numbers of a sample, once known
         #: Samples held back: not predicted yet, or with a lag predicted but not learned.
         self._waiting: Buffer | None = None
         self._counted = 0  # samples in the metrics; then targets and predictions that are not yet
@@ -198,6 +202,9 @@ class Prequential:
         self._held_out = None if held_out is None else HeldOut(held_out, self._names[0])
         extra = () if held_out is None else BESIDE_THE_STREAM
         self.trace = Trace(self._names, self._every, extra)
+
+    def _new_baselines(self) -> Baselines:
+        return Baselines(self._names[0], self._labels, window=self._window, lag=self._lag)
 
     @property
     def taken(self) -> int:
@@ -215,6 +222,12 @@ class Prequential:
         self._count()
         return self._metrics.values()  # type: ignore[no-any-return]
 
+    def values_by_output(self) -> list[dict[str, float]]:
+        """:meth:`values` of each number of a sample; of labels there is one."""
+        self._count()
+        outputs = self._metrics.outputs if self._labels is None else [self._metrics]
+        return [output.values() for output in outputs]
+
     # ---- the run --------------------------------------------------------------------------
 
     def update(self, X: Any, y: Any) -> None:
@@ -225,7 +238,7 @@ class Prequential:
         Parameters
         ----------
         X : (n, p) array, CSR matrix or data frame
-        y : (n,) labels or numbers
+        y : (n,) labels or numbers; (n, q) numbers for models that learn several
         """
         self._take(*self._admit(X, y))
 
@@ -274,7 +287,12 @@ class Prequential:
             X = check_array(X, accept_sparse="csr", dtype=np.float64)
             X = csr_array(X) if issparse(X) else X
         n = X.shape[0] if hasattr(X, "shape") else len(X)
-        return X, self._learner.check_targets(y, n)
+        targets = self._learner.check_targets(y, n)
+        each = 1 if targets.ndim == 1 else targets.shape[1]
+        if each != (self._each or each):
+            raise ValueError(f"y has {each} numbers per sample, the samples before {self._each}")
+        self._each = each
+        return X, targets
 
     def _ready(self, available: int) -> int:
         """How many of the available samples to use next."""
@@ -423,7 +441,9 @@ class Prequential:
         for name, least in (("samples", 0), ("offset", 0), ("record_every", 1)):
             check_whole(name, header[name], least)
         settings = {name: header[name] for name in ("metrics", "every", "window", "fading", "lag")}
-        sides = len(arrays["metrics/recent"]), len(arrays["baselines/waiting"]) - 1
+        first = "0:" if "metrics/0:recent" in arrays else ""  # of several numbers per sample
+        recent, late = arrays[f"metrics/{first}recent"], arrays[f"baselines/{first}waiting"]
+        sides = len(recent), len(late) - 1
         if sides != (settings["window"], settings["lag"]):  # or much memory would be asked for
             raise ValueError("the arrays of a run contradict its settings")
         run = cls(
@@ -442,6 +462,7 @@ class Prequential:
         run._metrics.set_arrays(part_of("metrics/", arrays))
         run._baselines.set_arrays(part_of("baselines/", arrays))
         if header["waiting"] is not None:
-            run._waiting = buffer_from_state(header["waiting"], part_of("waiting/", arrays))
+            waiting = part_of("waiting/", arrays)
+            run._waiting = buffer_from_state(header["waiting"], waiting)
             run._admit(run._waiting.matrix, run._waiting.targets)
         return run

@@ -61,7 +61,8 @@ class KernelFilter(FlatEstimator, StreamRegressor):
         square = {True: (n, n), False: (0, 0)}
         return {
             "points": (features, n), "square_norms": (n,), "absolute_norms": (n,),
-            "self_kernels": (n,), "weights": (1, n), "labels": (1, n * (rule in _LABELLED)),
+            "self_kernels": (n,), "weights": (outputs, n),
+            "labels": (outputs, n * (rule in _LABELLED)),
             "factor": square[rule in _FACTORED], "diagonal": (n,),
             "spread": square[rule in _SPREAD],
         }  # fmt: skip
@@ -91,14 +92,14 @@ class KernelFilter(FlatEstimator, StreamRegressor):
 
     @property
     def dual_coef_(self) -> NDArray[np.float64]:
-        """(1, M): the weights of the stored points."""
+        """(outputs, M): the weights of the stored points."""
         state = self._fitted()
         return state.weights[:, : state.order].copy()  # type: ignore[no-any-return]
 
     @property
     def expansion_(self) -> KernelExpansion:
         """The learned function as a value."""
-        return KernelExpansion(self.kernel_, self.dictionary_, self.dual_coef_[0])
+        return KernelExpansion(self.kernel_, self.dictionary_, self._flat(self.dual_coef_.T))
 
     # ---- another cap ------------------------------------------------------------------
 
@@ -131,7 +132,8 @@ class KernelFilter(FlatEstimator, StreamRegressor):
         self._state = new
         if self._rule in _LABELLED:  # least squares of what is left
             factor = new.factor[:kept, :kept]
-            new.weights[0, :kept] = factor @ (factor.T @ new.labels[0, :kept])
+            for weights, labels in zip(new.weights, new.labels, strict=True):
+                weights[:kept] = factor @ (factor.T @ labels[:kept])
 
     def _in_order_of_staying(self, most: int) -> NDArray[np.int64]:
         """Points that stay under a cap, as they lie or in the order they came; then the others."""
@@ -139,7 +141,7 @@ class KernelFilter(FlatEstimator, StreamRegressor):
         if self._rule in (GROWING, WINDOW):
             newest = (state.status[0]["oldest"] + np.arange(n))[::-1] % max(n, 1)
             return np.concatenate([newest[:most][::-1], newest[most:]])
-        size = np.abs(state.weights[0, :n])
+        size = np.sqrt((state.weights[:, :n] ** 2).sum(axis=0))
         if self._rule == IMPORTANCE:  # a posteriori errors
             size = size / state.diagonal[:n]
         elif self._rule == DEPENDENCE:  # how far the function moves
@@ -183,6 +185,6 @@ def _drop_last(state: Any) -> None:
     if state.factor.size:
         column, v = np.empty(last + 1), np.empty(last + 1)
         reflect_away(state.factor, state.diagonal, last + 1, last, v, column)
-        state.weights[0, :last] -= column[:last] / column[last] * state.weights[0, last]
+        state.weights[:, :last] -= column[:last] / column[last] * state.weights[:, last, None]
     state.status[0]["order"] = last
     state.status[0]["forced"] += 1

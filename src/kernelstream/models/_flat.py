@@ -188,13 +188,13 @@ class FlatEstimator(StreamEstimator):
             self._sized = True
         if predictions is None and self._follows:
             predictions = np.empty((len(targets), self._outputs))
-        compiled_pass = self._pass()
+        compiled_pass, table = self._pass(), targets if targets.ndim > 1 else targets[:, None]
         room, settings, done = _NONE if predictions is None else predictions, self._settings(), 0
         while True:
             first = done
             with one_thread():
                 reason, done = compiled_pass(
-                    *self._state, settings, *self._program, *rows, targets, weights, done, room
+                    *self._state, settings, *self._program, *rows, table, weights, done, room
                 )
             if self._follows:
                 self._follow(room[first:done], targets[first:done], weights[first:done])
@@ -229,7 +229,7 @@ class FlatEstimator(StreamEstimator):
             )
         self._check_parameters()
         self._call = True
-        self._learn(check.check_rows(self, x[None]), np.array([target]), None)
+        self._learn(check.check_rows(self, x[None]), np.atleast_1d(target)[None], None)
 
     # ---- files ------------------------------------------------------------------------
 

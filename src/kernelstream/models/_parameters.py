@@ -90,6 +90,15 @@ EtaDecay = Annotated[
     """``auto`` is alpha * eta0 for ``inverse_time``, which is 1 / (alpha t) in the end, and 1 for
     ``inverse_sqrt``. With a small alpha ``inverse_time`` then hardly falls: give a decay.""",
 ]
+TrackingSchedule = Annotated[
+    str,
+    Words(*STEP_NAMES),
+    "tracking_rate, tracking_rate / (1 + tracking_decay t) or / sqrt(1 + tracking_decay t).",
+    "A constant rate keeps following a stream that changes.",
+]
+TrackingDecay = Annotated[
+    float, Number(least=0.0), "How fast a diminishing ``tracking_schedule`` falls."
+]
 Eta0 = Annotated[
     float, Number(above=0.0), LogRange(0.02, 2.0), "The (first) step size (eta in the paper)."
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from kernelstream.compression import komp
 from kernelstream.core.reduce.komp import BLOCK, GREEDY, prune_block
 from kernelstream.core.state import State
 from kernelstream.models.polk import _POLK
+from kernelstream.schedules import StepSize
 
 
 class Remembering(_POLK):
@@ -63,3 +64,10 @@ class Remembering(_POLK):
     def _watch(self) -> None:
         with self._compressible() as state:
             komp.watch(state, self.kernel_, self._outputs)
+
+
+def tracking_settings(model: Any, auto: str = "constant") -> dict[str, Any]:
+    """How beta changes with the steps, by the names of ``core/settings.py``."""
+    name = model.tracking_schedule
+    step = StepSize(auto if name == "auto" else name, model.tracking_rate)
+    return {"tracking_schedule": step.code, "tracking_decay": model.tracking_decay}

@@ -1,4 +1,4 @@
-"""A number as output."""
+"""A number as output, or several."""
 
 from __future__ import annotations
 
@@ -26,8 +26,16 @@ class StreamRegressor(RegressorMixin, StreamEstimator):  # type: ignore[misc]
     """A number as output, or several."""
 
     #: Whether samples may have several numbers, with one dictionary for all.
-    _several: ClassVar[bool] = False
+    _several: ClassVar[bool] = True
     _n_targets = 1
+
+    @property
+    def _outputs(self) -> int:
+        return self._n_targets
+
+    @property
+    def _numbers_each(self) -> int:
+        return self._n_targets
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from scratch, ``n_epochs`` times over the samples.
@@ -35,7 +43,7 @@ class StreamRegressor(RegressorMixin, StreamEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : (n, p) array, CSR matrix or data frame
-        y : (n,) numbers; for some models (n, q), several per sample
+        y : (n,) numbers, or (n, q): several per sample
         sample_weight : (n,) array, optional
             Not negative. Multiplies the sample's gradient; 0 leaves the sample out.
         """
@@ -59,7 +67,7 @@ class StreamRegressor(RegressorMixin, StreamEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : (n, p) array, CSR matrix or data frame
-        y : (n,) numbers; for some models (n, q), several per sample
+        y : (n,) numbers, or (n, q): several per sample
         sample_weight : (n,) array, optional
             Not negative. Multiplies the sample's gradient; 0 leaves the sample out.
         """
@@ -98,6 +106,25 @@ class StreamRegressor(RegressorMixin, StreamEstimator):  # type: ignore[misc]
 
     def _note_targets(self, targets: NDArray[np.float64]) -> None:
         """How many numbers a sample has."""
+        self._n_targets = 1 if targets.ndim == 1 else targets.shape[1]
+
+    def _extra_header(self) -> dict[str, Any]:
+        several = {"targets": self._n_targets} if self._n_targets > 1 else {}
+        return {**super()._extra_header(), **several}
+
+    def _restore_extra(self, header: dict[str, Any]) -> None:
+        super()._restore_extra(header)
+        self._n_targets = header.get("targets", 1)
+        least = 2 if "targets" in header else 1
+        if type(self._n_targets) is not int or not least <= self._n_targets <= _MOST_TARGETS:
+            raise ValueError("targets is not a number of targets")
+        if self._n_targets > 1 and not self._several:
+            raise ValueError("this kind of model learns one number per sample")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = self._several
+        return tags
 
     def _flat(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n,) for one number per sample."""
@@ -127,9 +154,13 @@ class StreamRegressor(RegressorMixin, StreamEstimator):  # type: ignore[misc]
             )
         self._learn_one(x, float(y))
 
-    def predict_one(self, x: NDArray[np.float64]) -> float:
-        """The number predicted for one sample, the next of the stream: as in predict_then_learn."""
-        return float(self._value_of_next(x)[0, 0])
+    def predict_one(self, x: NDArray[np.float64]) -> Any:
+        """The number predicted for one sample, the next of the stream: as in predict_then_learn.
+
+        (q,) where it has learned several.
+        """
+        values = self._value_of_next(x)[0]
+        return float(values[0]) if self._n_targets == 1 else values
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """(n,): the predicted number for each sample; (n, q) where it has learned several."""
@@ -142,35 +173,6 @@ class KernelRegressor(StreamRegressor, KernelEstimator):
     loss: p.NumberLoss = field(default="squared_error", kw_only=False)
     n_epochs: p.Epochs = 5
     shuffle: p.Shuffle = True
-
-    @property
-    def _outputs(self) -> int:
-        return self._n_targets
-
-    @property
-    def _numbers_each(self) -> int:
-        return self._n_targets
-
-    def _note_targets(self, targets: NDArray[np.float64]) -> None:
-        self._n_targets = 1 if targets.ndim == 1 else targets.shape[1]
-
-    def _extra_header(self) -> dict[str, Any]:
-        several = {"targets": self._n_targets} if self._n_targets > 1 else {}
-        return {**super()._extra_header(), **several}
-
-    def _restore_extra(self, header: dict[str, Any]) -> None:
-        super()._restore_extra(header)
-        self._n_targets = header.get("targets", 1)
-        least = 2 if "targets" in header else 1
-        if type(self._n_targets) is not int or not least <= self._n_targets <= _MOST_TARGETS:
-            raise ValueError("targets is not a number of targets")
-        if self._n_targets > 1 and not self._several:
-            raise ValueError("this kind of model learns one number per sample")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = self._several
-        return tags
 
     def _check_combination(self) -> None:
         super()._check_combination()

@@ -201,8 +201,9 @@ def check_numbers(y: Any, n: int, several: bool = False) -> NDArray[np.float64]:
         if not several:
             raise ValueError(
                 f"y should be a 1d array, got an array of shape {shape} instead: this model learns "
-                "one number per sample. Several numbers are learned by POLKRegressor and "
-                "AVMRegressor, or by one model each (scikit-learn's MultiOutputRegressor)"
+                "one number per sample. Several numbers are learned by most others, "
+                "POLKRegressor among them, or by one model each (scikit-learn's "
+                "MultiOutputRegressor)"
             )
         targets = np.asarray(y)
     else:

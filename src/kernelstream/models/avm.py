@@ -393,7 +393,6 @@ class AVMRegressor(_AVM, KernelRegressor):
     alpha: Alpha = 1e-2
 
     _provisional = False
-    _several = True
 
 
 register(

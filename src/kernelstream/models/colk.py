@@ -19,7 +19,7 @@ from kernelstream.core.direct.quasi_gradient import (
 from kernelstream.docstrings import documented
 from kernelstream.models import _parameters as p
 from kernelstream.models._kernel_classifier import KernelClassifier
-from kernelstream.models._past import Remembering
+from kernelstream.models._past import Remembering, tracking_settings
 from kernelstream.models._regressor import KernelRegressor
 from kernelstream.models.polk import _POLK
 from kernelstream.parameters import Number, Whole
@@ -52,6 +52,8 @@ class _Paired(Remembering):
         tracking_rate steps are remembered.""",
         "The first steps are averaged plainly.",
     ] = 0.05
+    tracking_schedule: p.TrackingSchedule = "constant"
+    tracking_decay: p.TrackingDecay = 0.01
     batch_size: Annotated[
         int,
         Whole(2, 1_000_000),
@@ -84,6 +86,7 @@ class _Paired(Remembering):
         return {
             **super()._choices(outputs, most),
             "tracking": MOMENTUM if momentum else AVERAGE, "tracking_rate": self.tracking_rate,
+            **tracking_settings(self),
         }  # fmt: skip
 
     nbytes_ = documented(

@@ -397,7 +397,7 @@ def make_pass(
             if predictions.shape[0] > 0:
                 for r in range(count):
                     predictions[i + r, 0] = f[r, f.shape[1] - 1]  # of the average if there is one
-            rate = tracking_rate(rule.tracking_rate, status.steps)
+            rate = tracking_rate(rule, status.steps)
             x = np.zeros((count, state.points.shape[0]))
             trackers = np.zeros((count, tracked.shape[0]))  # after each sample alone
             now, then = np.zeros(tracked.shape[0]), np.zeros(tracked.shape[0])

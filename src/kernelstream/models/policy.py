@@ -16,12 +16,13 @@ from kernelstream.errors import prefixed
 from kernelstream.expansion import KernelExpansion
 from kernelstream.models import _parameters as p
 from kernelstream.models import _validation as check
-from kernelstream.models._past import Remembering
+from kernelstream.models._past import Remembering, tracking_settings
 from kernelstream.models._stream import as_before_on_error
 from kernelstream.models.polk import _POLK
-from kernelstream.parameters import Number, RandomState
+from kernelstream.parameters import Number, RandomState, Words
 from kernelstream.registry import Method, register
 from kernelstream.rows import count_rows, slice_rows, stack_rows, take_rows
+from kernelstream.schedules import STEP_NAMES
 
 _METHODS = {"corrected": CORRECTED, "gradient": GRADIENT, "scalar": SCALAR}
 
@@ -111,8 +112,16 @@ class KernelPolicyEvaluation(Remembering):
     tracking_rate: Annotated[
         float,
         Number(above=0.0, most=1.0),
-        "Step of the tracked temporal difference (beta in the paper).",
+        "The (first) step of the tracked temporal difference (beta in the paper).",
     ] = 0.001
+    tracking_schedule: Annotated[
+        str,
+        Words("auto", *STEP_NAMES),
+        "tracking_rate, tracking_rate / (1 + tracking_decay t) or / sqrt(1 + tracking_decay t).",
+        """``auto`` is ``inverse_sqrt`` for ``corrected``, which finds the value function the sooner
+        the less its tracker says, and ``constant`` for the others, which go where it leads.""",
+    ] = "auto"
+    tracking_decay: p.TrackingDecay = 1.0
     eta0: Annotated[float, Number(above=0.0), "The (first) step size (alpha in the paper)."] = 0.2
     compression_error: Annotated[
         p.CompressionError,
@@ -214,6 +223,7 @@ class KernelPolicyEvaluation(Remembering):
         return {
             **super()._choices(outputs, most), "batch": 1,
             "tracking": _METHODS[self.method], "tracking_rate": self.tracking_rate,
+            **tracking_settings(self, "inverse_sqrt" if self.method == "corrected" else "constant"),
         }  # fmt: skip
 
     def _points_needed(self, samples: int) -> int:

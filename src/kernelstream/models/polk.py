@@ -231,8 +231,6 @@ class POLKRegressor(_POLK, KernelRegressor):
     ((3, 2), True)
     """
 
-    _several = True
-
 
 register(
     Method(

@@ -50,8 +50,9 @@ def write_report(
     trace : object with ``to_columns() -> dict of str to array``
         The record of the run. Columns: ``samples``, ``seconds``, ``model_order``, ``bytes``,
         ``error_spent``; for each metric m ``m``, ``m_window``, ``m_fading``; the baselines
-        ``no_change`` and ``majority`` of the first metric, also ``_window``. Any may be missing,
-        and values may be NaN.
+        ``no_change`` and ``majority`` of the first metric, also ``_window``; where samples were
+        held out, ``held_out``, ``held_out_risk`` and ``risk``. Any may be missing, and values may
+        be NaN.
     model : fitted estimator of kernelstream.models
         As it was at the end.
     feature_names : sequence of str, optional
@@ -119,6 +120,7 @@ def write_report(
         cost=cost,
         metric_chart=progress.metric_chart(record),
         metrics=progress.metrics_table(record),
+        risk_chart=progress.regularised_risk_chart(record),
         cost_charts=progress.cost_charts(record),
         budget_charts=progress.budget_charts(record) if expands else [],
         risk=risk_section(losses) if losses else None,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream.evaluation.metrics import METRICS
+from kernelstream.evaluation.trace import BESIDE_THE_STREAM
 from kernelstream.models._files import stored_bytes
 from kernelstream.report import charts
 from kernelstream.report.charts import MINUS, MISSING, Chart, Series, Values, compact, line_chart
@@ -41,7 +42,7 @@ class Progress:
     def __init__(self, columns: Mapping[str, Any], *, of_classes: bool) -> None:
         self.columns = {str(name): _numbers(values) for name, values in columns.items()}
         self.length = min((len(values) for values in self.columns.values()), default=0)
-        known = {*BOOKKEEPING, *BASELINES}
+        known = {*BOOKKEEPING, *BASELINES, *BESIDE_THE_STREAM}
         ends = ("_window", "_fading")
         self.metrics = [n for n in self.columns if n not in known and not n.endswith(ends)]
         self.headline = self.metrics[0] if self.metrics else None
@@ -51,6 +52,10 @@ class Progress:
     def __getitem__(self, name: str) -> Values:
         values = self.columns.get(name)
         return np.full(self.length, np.nan) if values is None else values[: self.length]
+
+    def shows(self, name: str) -> bool:
+        """Whether a column has any value."""
+        return bool(np.isfinite(self[name]).any())
 
     def last(self, name: str) -> float:
         """The value at the end; NaN if there is none."""
@@ -87,6 +92,9 @@ def cards(
             Card(f"{name}, lately", metric_text(headline, window), "over the last window"),
             *(_lift(progress, headline, baseline) for baseline in BASELINES),
         ]
+        if progress.shows("held_out"):
+            text = metric_text(headline, progress.last("held_out"))
+            quality.append(Card(f"{name}, held out", text, "on samples that it never learns from"))
         if frozen is not None:
             remark = f"on the last {_grouped(frozen['rows'])} samples, not learned from them"
             quality.append(Card("Saved model", metric_text(headline, frozen[headline]), remark))
@@ -157,8 +165,25 @@ def metric_chart(progress: Progress) -> Chart:
         Series(f"{name}, cumulative", "thin", progress[metric]),
         Series(f"{name}, windowed", "thick", progress[f"{metric}_window"]),
     ]
+    if progress.shows("held_out"):
+        series.append(Series(f"{name}, held out", "dashed", progress["held_out"]))
     look = charts.percent if metric in SHARES else compact
     return line_chart(_capital(name), progress["samples"], series, y_format=look, from_zero="x")
+
+
+def regularised_risk_chart(progress: Progress) -> Chart | None:
+    """E[loss] + alpha/2 |f|^2, as in the papers' figures; None where nothing was held out."""
+    series = [
+        Series(text, style, progress[column])
+        for column, text, style in (
+            ("risk", "on the stream", "thick"), ("held_out_risk", "held out", "dashed"),
+        )
+        if progress.shows(column)
+    ]  # fmt: skip
+    if not series:
+        return None
+    note = "The mean loss plus alpha/2 times the squared norm of the function."
+    return line_chart("Regularised risk", progress["samples"], series, from_zero="x", note=note)
 
 
 def cost_charts(progress: Progress) -> list[Chart]:

@@ -22,6 +22,7 @@ import numpy as np
 from kernelstream.core.gram import SMALLEST_SELF_KERNEL
 from kernelstream.core.jit import merged
 from kernelstream.core.passes import LARGEST_WEIGHT
+from kernelstream.core.schedule import step_size
 
 #: What stands for the expected temporal difference.
 CORRECTED, GRADIENT, SCALAR = range(3)
@@ -42,7 +43,7 @@ def temporal_difference(
     """
     last = f.shape[1] - 1
     delta = reward + (discount * f[1, 0] - f[0, 0])
-    rate = rule.tracking_rate
+    rate = step_size(rule.tracking_schedule, rule.tracking_rate, rule.tracking_decay, status.steps)
     # (19), for a function with the step beta / k(x, x): its value at x then moves by beta.
     if rule.tracking == SCALAR:
         tracked = (1.0 - rate) * status.tracker + rate * delta
