@@ -237,7 +237,10 @@ def _mountain_car() -> Iterator[tuple[Any, ...]]:
     mean, unit = met.states.mean(axis=0), met.states.std(axis=0)
     for method, beta, error in CAR_METHODS:
         model = KernelPolicyEvaluation(
-            **CAR_SETTINGS, method=method, tracking_rate=beta, tracking_schedule="constant",
+            **CAR_SETTINGS,
+            method=method,
+            tracking_rate=beta,
+            tracking_schedule="constant",
             compression_error=error,
         )
         done = 0

@@ -43,9 +43,7 @@ def temporal_difference(
     """
     last = f.shape[1] - 1
     delta = reward + (discount * f[1, 0] - f[0, 0])
-    rate = step_size(
-        rule.tracking_schedule, rule.tracking_rate, rule.tracking_decay, status.steps
-    )
+    rate = step_size(rule.tracking_schedule, rule.tracking_rate, rule.tracking_decay, status.steps)
     # (19), for a function with the step beta / k(x, x): its value at x then moves by beta.
     if rule.tracking == SCALAR:
         tracked = (1.0 - rate) * status.tracker + rate * delta
