@@ -41,6 +41,7 @@ BENCHMARKS = {
     "avm-cells": "avm_cells.main",
     "avm-delta": "avm_delta.main",
     "avm-tables": "avm_tables.main",
+    "avm-baselines": "avm_baselines.main",
     "avm-theorem15": "avm.theorem_15",
     "colk-risks": "colk_risks.risks",
     "colk-speed": "colk_risks.speed",

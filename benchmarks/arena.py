@@ -1,7 +1,8 @@
 """Every online method on every stream at every budget: error, time, points, bytes.
 
 Long: a night. What is measured is kept in ``build/``, cell by cell, so that a run goes on where an
-earlier one was stopped. ``--quick`` has shorter streams, one order, two budgets and fewer trials.
+earlier one was stopped. ``--quick`` has shorter streams, one order, two budgets and fewer trials;
+``KERNELSTREAM_BENCH_SHARE=0.25`` lies between: one order, all budgets, about an hour.
 ``KERNELSTREAM_BENCH_JOBS=2`` measures two streams at a time.
 """
 
@@ -48,10 +49,11 @@ class Plan(NamedTuple):
 
 
 def plan() -> Plan:
-    """The whole arena, or the small one."""
-    if share() < 1.0:
-        return Plan(max(400, int(share() * ROWS)), 400, 1, (50, 200), 6)
-    return Plan(ROWS, 2000, ORDERS, BUDGETS, 20)
+    """The whole arena, one of an hour, or the small one."""
+    if share() >= 1.0:
+        return Plan(ROWS, 2000, ORDERS, BUDGETS, 20)
+    rows = max(400, int(share() * ROWS))
+    return Plan(rows, 1000, 1, BUDGETS, 10) if share() >= 0.25 else Plan(rows, 400, 1, (50, 200), 6)
 
 
 def main() -> None:

@@ -63,7 +63,7 @@ _OF_STEPS = {"alpha": between(1e-5, 1e-1)}
 #: By method, where a parameter of that name means something else there.
 OWN: dict[str, dict[str, Range]] = {
     "avm": _OF_STEPS, "bsgd": _OF_STEPS, "npbsgd": _OF_STEPS, "pegasos": _OF_STEPS,
-    "rf-sgd": _OF_STEPS,
+    "rf-sgd": _OF_STEPS, "dualsgd": _OF_STEPS,
     "krls": {"novelty": between(1e-4, 0.1)},  # a squared distance
 }  # fmt: skip
 #: Of the parameters with a range, those that a method leaves alone.

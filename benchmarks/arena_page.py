@@ -120,7 +120,7 @@ def draw(mean: pd.DataFrame) -> None:
 def report(frame: pd.DataFrame, mean: pd.DataFrame) -> Iterator[str]:
     """What was measured, ranks, tests, pictures and the verdict."""
     today = arena.plan()
-    size = "the whole arena" if frame.order.nunique() > 1 else "the small one (`--quick`)"
+    size = "the whole arena" if frame.order.nunique() > 1 else "a smaller arena"
     yield (
         f"*These are results of {size}: {frame.stream.nunique()} streams of at most "
         f"{today.rows:,} rows, {frame.order.nunique()} order(s), budgets "

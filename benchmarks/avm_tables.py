@@ -150,7 +150,7 @@ def main() -> None:
 def _measure(results: list[Result]) -> Iterator[tuple[Any, ...]]:
     """Everything about classification; yields what the search found."""
     for case in CASES:
-        parts = _load(case.name, case.scaled)
+        parts = load(case.name, case.scaled)
         if parts is None:
             yield case.name, "", "data not present", "", ""
             continue
@@ -167,7 +167,7 @@ def _measure(results: list[Result]) -> Iterator[tuple[Any, ...]]:
 def _long_poker(results: list[Result]) -> Iterator[tuple[Any, ...]]:
     for result in results:
         case, paper = result.case, result.case.mistakes[LOSSES.index(result.loss)]
-        parts = _load(case.name, case.scaled) if case.name == "poker_partial" else None
+        parts = load(case.name, case.scaled) if case.name == "poker_partial" else None
         if parts is not None:
             once = case._replace(orders=1)
             mistakes, points, _ = _online(once, parts, result.loss, result.online, POKER_PASSES)
@@ -232,7 +232,7 @@ def _spread(values: list[float], digits: int = 2) -> str:
     return f"{np.mean(values):.{digits}f} ± {np.std(values):.{digits}f}"
 
 
-def _load(name: str, scaled: tuple[int, int] | None) -> Parts | None:
+def load(name: str, scaled: tuple[int, int] | None) -> Parts | None:
     """Without an official split a tenth is for testing, as in the paper."""
     place = folder()
     if place is None or not (place / f"{name}.npz").exists():
@@ -285,7 +285,7 @@ def _search(case: Case, parts: Parts, loss: str) -> tuple[Choice, Choice]:
 
 
 def _regression() -> Iterator[tuple[Any, ...]]:
-    parts = _load("casp", None)
+    parts = load("casp", None)
     if parts is None:
         yield "data not present", "", "", "", ""
         return

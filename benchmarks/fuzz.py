@@ -27,7 +27,7 @@ ROW_FILES = 1000
 #: too; and bytes.
 MOST_WORK, MOST_SECONDS, MOST_BYTES = 10.0, 120.0, 100 * 10**6
 #: Of the tool, that are tried in turn.
-COMMANDS = 10
+COMMANDS = 16
 #: What may become of a file, and what may not.
 MODELS_GOOD = ("refused", "same", "another")
 ROWS_GOOD = ("refused", "unnamed", "read")
@@ -193,7 +193,7 @@ def _work(connection: Any, folder: Path, originals: dict[str, Path]) -> None:
     connection.send(originals)
     size = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     resource.setrlimit(resource.RLIMIT_AS, (size + 8 * 2**30,) * 2)  # the machine has others, too
-    right: dict[Any, Any] = {}
+    right: dict[Any, Any] = {}  # what undamaged files come to
     while True:
         case = connection.recv()
         original = originals[case.kind]
@@ -206,7 +206,9 @@ def _work(connection: Any, folder: Path, originals: dict[str, Path]) -> None:
             look = partial(files.look_at_model, case.kind, path, *case.how, right[case.kind])
         else:
             if (case.kind, case.how) not in right:
-                right[case.kind, case.how] = files.read_rows(case.kind, original, *case.how)
+                found = right[case.kind, case.how] = files.read_rows(case.kind, original, *case.how)
+                if found.what != "read":
+                    raise RuntimeError(f"{case.kind} {case.how}, undamaged: {found}")
             look = partial(files.read_rows, case.kind, path, *case.how)
         with contextlib.suppress(OSError):
             Path("/proc/self/clear_refs").write_text("5")  # the peak is measured from here on

@@ -8,6 +8,7 @@ import io
 import sys
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,11 +18,14 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
+from sklearn.base import is_classifier
 from sklearn.datasets import dump_svmlight_file
 from sklearn.exceptions import NotFittedError
 
 import kernelstream
 from kernelstream import (
+    AutoClassifier,
+    AutoRegressor,
     AVMClassifier,
     AVMRegressor,
     CapWarning,
@@ -33,10 +37,12 @@ from kernelstream import (
     KernelExpansion,
     KernelPolicyEvaluation,
     ModelFileError,
+    NoveltyDetector,
     POLKClassifier,
     POLKRegressor,
     Preparation,
     StreamModel,
+    registry,
     storage,
 )
 from kernelstream.cli import main as tool
@@ -50,6 +56,7 @@ from kernelstream.features import (
 from kernelstream.kernels import Gaussian, Polynomial
 from kernelstream.network import ConsensusNetwork, ProximityNetwork
 from kernelstream.network._agent import Agent
+from kernelstream.parameters import parameters_of
 from kernelstream.streams.batch import Batch, Text
 
 #: Rows of the streams that all files are made of.
@@ -108,6 +115,11 @@ def _stream_model(estimator: Any, numbers: bool, warm_up: int = 40) -> StreamMod
     return model.learn(rows(numbers))
 
 
+def _followed(estimator: Any) -> StreamModel:
+    model = StreamModel(estimator, _preparation(False), "target", "classification")
+    return model.follow_importances().follow_novelty().learn(rows(False))
+
+
 def _stream_features() -> StreamFeatures:
     made = StreamFeatures(OnlineKernelFeatures(3, max_points=9, random_state=0), _preparation(True))
     made.learn(rows(True))
@@ -119,13 +131,25 @@ def _network(kind: Any, **settings: Any) -> Any:
     return network.run((X, LABELS), batch=4)
 
 
-MODELS: dict[str, Callable[[], Any]] = {
+def _small(kind: Any) -> Any:
+    """A new estimator with few points, where it can be told how many, that learned the rows."""
+    known = parameters_of(kind)
+    wanted = {"random_state": 0, "max_points": 9, "gamma": 0.7, "n_components": 6}
+    model = kind(**{name: value for name, value in wanted.items() if name in known})
+    return model.partial_fit(X, LABELS if is_classifier(model) else NUMBERS)
+
+
+#: Models whose parameters show more of what a file can hold than those of `_small` do.
+_CHOSEN: dict[str, Callable[[], Any]] = {
     "POLKClassifier": lambda: POLKClassifier(gamma=0.7, batch_size=7, random_state=0).partial_fit(
         X, LABELS
     ),
     "POLKRegressor": lambda: POLKRegressor(
         kernel=0.5 * Gaussian(1.0) + Polynomial(2), average=True, random_state=0
     ).partial_fit(X, NUMBERS),
+    "POLKRegressor of vectors": lambda: POLKRegressor(gamma=0.7, random_state=0).partial_fit(
+        X, np.stack([NUMBERS, X[:, 1]], axis=1)
+    ),
     "AVMClassifier": lambda: AVMClassifier(
         coverage=Coverage("hyperrectangle", 1.0).fit(X[:20]), random_state=0
     ).partial_fit(X, LABELS),
@@ -155,24 +179,45 @@ MODELS: dict[str, Callable[[], Any]] = {
     "StreamModel": lambda: _stream_model(POLKClassifier(gamma=0.7, random_state=0), False),
     "StreamModel of numbers": lambda: _stream_model(AVMRegressor(random_state=0), True),
     "StreamModel, waiting": lambda: _stream_model(COLKRegressor(random_state=0), True, 100),
+    "StreamModel, automatic": lambda: _stream_model(AutoClassifier(random_state=0), False),
+    "StreamModel, automatic, of numbers": lambda: _stream_model(
+        AutoRegressor(random_state=0), True
+    ),
+    "StreamModel with importances and novelty": lambda: _followed(
+        POLKClassifier(gamma=0.7, random_state=0)
+    ),
+    "NoveltyDetector": lambda: NoveltyDetector(max_points=9).partial_fit(X),
     "StreamFeatures": _stream_features,
     "ConsensusNetwork": lambda: _network(ConsensusNetwork, penalty=0.2),
     "ProximityNetwork": lambda: _network(ProximityNetwork, tolerance=0.1),
     "KernelExpansion": lambda: KernelExpansion(Gaussian(1.0), X[:9], X[:9]),
 }
+
+
+def makers() -> dict[str, Callable[[], Any]]:
+    """How a model of each kind is made: of every method that is registered, and those above."""
+    kinds = [kind for method in registry.methods().values() for kind in method.estimators]
+    return {kind.__name__: partial(_small, kind) for kind in kinds} | _CHOSEN
+
+
 #: Files that are not read by `kernelstream.load`.
 AGENT = "Agent"
 CHECKPOINTS = {
-    "Checkpoint": "learn rows.csv --target target --model polk --lag 2",
-    "Checkpoint of numbers": "learn rows.csv --target y --model avm --warm-up 30",
+    "Checkpoint": "learn rows.csv --target target --model polk --lag 2 --out learned.ks",
+    "Checkpoint of numbers": "learn rows.csv --target y --model avm --warm-up 30 --out learned.ks",
+    "Checkpoint, automatic": "learn rows.csv --target target --importances --anomalies "
+    "--out learned.ks",
+    "Checkpoint, two models": "learn rows.csv --target y --model colk --report page.html "
+    "--out learned.ks",
+    "Search": "tune rows.csv --target target --model polk --trials 3",
 }
-GO_ON = " --batch-rows 20 --checkpoint place --out learned.ks --resume --json --quiet"
+GO_ON = " --batch-rows 20 --checkpoint place --resume --json --quiet"
 
 
 def write_models(folder: Path) -> dict[str, Path]:
     """One file of each kind; the folder is then ready for `look_at_model`."""
     files = {}
-    for name, make in MODELS.items():
+    for name, make in makers().items():
         files[name] = folder / f"{name}.ks"
         made = make()
         made.save(files[name])
@@ -185,7 +230,7 @@ def write_models(folder: Path) -> dict[str, Path]:
         head, tail = head[: len(head) // 2], head[len(head) // 2 :]
         cut = head.rfind(b"\n") + 1
         (folder / "rows.csv").write_bytes(head[:cut])  # stopped here, and gone on with later
-        place = folder / "place" / "checkpoint.ks"
+        place = folder / _place(name)
         place.unlink(missing_ok=True)
         code, said = run_tool((words + GO_ON).split())
         if code != 0:
@@ -237,16 +282,19 @@ def fingerprint(model: Any) -> Any:
     """Equal if and only if the models are."""
     if isinstance(model, KernelExpansion):
         return repr(model.kernel), model.points.tobytes(), model.weights.tobytes()
+    if isinstance(model, storage.Document):
+        found = [{**trial, "score": None} for trial in model.header["trials"]]  # with its seconds
+        return repr(found), [array.tobytes() for array in model.arrays.values()]
     return model.fingerprint()
 
 
 def say(model: Any) -> list[np.ndarray] | None:
     """What a model says of the rows; None if it refuses to say anything of them."""
     try:
+        if isinstance(model, storage.Document):  # where a search stands
+            return [np.array([trial["value"] for trial in model.header["trials"]], float)]
         if isinstance(model, StreamModel):
-            batch = _rows_for(model)
-            said = [model.predict(batch)]
-            return [*said, model.decision_function(batch)] if _has_classes(model.model) else said
+            return _said(model, _rows_for(model), _has_classes(model.model))
         if isinstance(model, StreamFeatures):
             return [model.transform(rows(True)), model.fit_error(rows(True))]
         if isinstance(model, ConsensusNetwork | ProximityNetwork):
@@ -256,10 +304,21 @@ def say(model: Any) -> list[np.ndarray] | None:
             return [model(samples)]
         if isinstance(model, KernelFeatures | OnlineKernelFeatures):
             return [model.transform(samples), model.inverse_fit_error(samples)]
-        said = [model.predict(samples)]
-        return [*said, model.decision_function(samples)] if _has_classes(model) else said
+        return _said(model, samples, _has_classes(model))
     except (*MAY_RAISE, NotFittedError):
         return None
+
+
+def _said(model: Any, rows: Any, classes: bool) -> list[np.ndarray]:
+    """All that a model predicts of rows."""
+    said = [model.predict(rows)]
+    if classes:
+        said += [model.decision_function(rows), model.predict_proba(rows)]
+    elif isinstance(model, NoveltyDetector):
+        said += [model.decision_function(rows), model.novelty(rows)]
+    elif hasattr(getattr(model, "model", model), "predict_interval"):
+        said += [model.predict_interval(rows)]
+    return [*said, model.novelty(rows)] if getattr(model, "detector", None) else said
 
 
 def _has_classes(model: Any) -> bool:
@@ -283,6 +342,8 @@ def _samples(model: Any) -> Any:
 
 def inconsistency(model: Any, said: list[np.ndarray] | None, place: Path) -> str:
     """Why it cannot be what the package made, if anything."""
+    if isinstance(model, storage.Document):
+        return ""  # a search leaves numbers, and candidates that failed have none
     for part in said or ():
         if part.dtype.kind == "f" and not np.isfinite(part).all():
             return "it predicts what is not finite"
@@ -320,7 +381,7 @@ def learn(model: Any) -> None:
     elif isinstance(model, KernelPolicyEvaluation):
         samples = _samples(model)
         model.partial_fit(samples, NUMBERS[: samples.shape[0]], samples)
-    elif isinstance(model, OnlineKernelFeatures):
+    elif isinstance(model, OnlineKernelFeatures | NoveltyDetector):
         model.partial_fit(_samples(model))
     elif not isinstance(model, KernelFeatures | Agent):
         model.partial_fit(*_labelled(model, _samples(model)))
@@ -330,7 +391,8 @@ def _labelled(model: Any, samples: Any) -> tuple[Any, Any]:
     count = samples.shape[0]
     if hasattr(model, "classes_"):
         return samples, np.resize(model.classes_, count)
-    return samples, NUMBERS[:count]
+    vectors = np.ndim(model.predict(samples[:1])) == 2
+    return samples, np.stack([NUMBERS, X[:, 1]], axis=1)[:count] if vectors else NUMBERS[:count]
 
 
 def alike(one: list[np.ndarray] | None, two: list[np.ndarray] | None) -> bool:
@@ -340,9 +402,14 @@ def alike(one: list[np.ndarray] | None, two: list[np.ndarray] | None) -> bool:
     return len(one) == len(two) and all(map(np.array_equal, one, two))
 
 
+def _place(name: str) -> Path:
+    """Where a run or a search looks for what it goes on from."""
+    return Path("place", "tuning.ks" if name == "Search" else "checkpoint.ks")
+
+
 def _go_on(name: str, path: Path) -> tuple[Any, Outcome | None]:
     """The model that a run from a checkpoint ends in, or how it was refused."""
-    place = Path("place/checkpoint.ks")
+    place = _place(name)
     place.parent.mkdir(exist_ok=True)
     place.write_bytes(path.read_bytes())
     outcome = run((CHECKPOINTS[name] + GO_ON).split(), "place")
@@ -350,7 +417,7 @@ def _go_on(name: str, path: Path) -> tuple[Any, Outcome | None]:
         outcome = Outcome("refused", outcome.detail)
     if outcome.what != "read":
         return None, outcome
-    return kernelstream.load("learned.ks"), None
+    return storage.read(place) if name == "Search" else kernelstream.load("learned.ks"), None
 
 
 # ---- the tool -------------------------------------------------------------------------
@@ -398,8 +465,8 @@ def _columns() -> tuple[dict[str, Any], Any, Any]:
     """The rows as named columns, and as a matrix with its target."""
     table = {
         "x": [None if i % 9 == 0 else float(value) for i, value in enumerate(X[:, 0])],
-        "y": X[:, 1].tolist(), "city": CITIES.tolist(), "day": DAYS.astype(str).tolist(),
-        "target": LABELS.tolist(),
+        "y": X[:, 1].tolist(), "z": X[::-1, 0].tolist(), "city": CITIES.tolist(),
+        "day": DAYS.astype(str).tolist(), "target": LABELS.tolist(),
     }  # fmt: skip
     return table, X, np.digitize(NUMBERS, [-0.4, 0.4]).astype(float)
 
@@ -468,17 +535,25 @@ FORMATS: dict[str, Callable[..., bytes]] = {
 PIPED = ("csv", "csv.gz", "libsvm")
 #: FILE is the damaged file, MODEL a model of the same rows undamaged.
 COMMANDS = (
-    "learn FILE --eta0 1 --compression-error 0.2 --out learned.ks --quiet",
-    "learn FILE --on-bad skip --batch-rows 20 --json --quiet",
+    "learn FILE --model polk --eta0 1 --compression-error 0.2 --out learned.ks --quiet",
+    "learn FILE --model krlst --on-bad skip --batch-rows 20 --json --quiet",
     "learn FILE --on-bad quarantine --quarantine aside.csv --batch-rows 7 --model avm --quiet",
     "predict MODEL FILE --out predictions.csv",
-    "predict MODEL FILE --on-bad skip --scores --out predictions.csv",
+    "predict MODEL FILE --on-bad skip --scores --probabilities --novelty --out predictions.csv",
     "evaluate MODEL FILE --on-bad skip",
     "features FILE --target target --n-components 3 --out table.csv --on-bad skip --quiet",
     "diameter FILE --deltas 1,2 --on-bad skip",
     "datasets convert FILE --out converted.csv",
     "datasets convert FILE --on-bad skip --out converted.parquet",
+    "learn FILE --on-bad skip --importances --anomalies --batch-rows 20 --report page.html --quiet",
+    "predict MODEL FILE --on-bad skip --explain --out predictions.csv",
+    "compare FILE --models polk,rbp,bpa-s --on-bad skip --json --quiet",
+    "tune FILE --model polk --trials 3 --on-bad skip --json --quiet",
+    "learn FILE --out learned.ks --json --quiet",
+    "policy FILE --reward y --drop x --drop city --drop day --drop target --on-bad skip",
 )
+#: Formats without names of columns, which the last command needs.
+_UNNAMED = ("libsvm", "libsvm.gz", "npz")
 
 
 def suffix(name: str) -> str:
@@ -492,7 +567,7 @@ def write_rows(folder: Path) -> dict[str, Path]:
     for name, make in FORMATS.items():
         files[name] = folder / f"{name}.{suffix(name)}"
         files[name].write_bytes(make(*_columns()))
-        words = ["learn", str(files[name]), "--quiet", "--out", f"{name}.model"]
+        words = ["learn", str(files[name]), "--quiet", "--anomalies", "--out", f"{name}.model"]
         code, said = run_tool(words)
         if code != 0:
             raise RuntimeError(f"{name}: {said}")
@@ -501,11 +576,12 @@ def write_rows(folder: Path) -> dict[str, Path]:
 
 def read_rows(name: str, path: Path, command: int, piped: bool) -> Outcome:
     """Run a command over a damaged file."""
-    words = COMMANDS[command].split()
+    known = COMMANDS[:-1] if name in _UNNAMED else COMMANDS
+    words = known[command % len(known)].split()
     piped = piped and name in PIPED
     if name == "libsvm" and piped:
         words += ["--format", "libsvm"]
-        if words[0] in ("learn", "features", "diameter"):
+        if words[0] not in ("predict", "evaluate"):
             words += ["--n-features", "2"]
     meant = {"FILE": "-" if piped else str(path), "MODEL": f"{name}.model"}
     words = [meant.get(word, word) for word in words]

@@ -38,9 +38,13 @@ BLOCK_ROWS = 100
 _UNFINISHED = ".kernelstream-*.tmp"
 
 METHODS = {
-    "polk": "--eta0 0.5 --compression-error 0.1",
-    "avm": "",
-    "colk": "--eta0 0.5 --compression-error 0.1",
+    "auto": "",
+    "polk": "--eta0 0.5 --compression-error 0.1 --max-points 60",
+    "avm": "--max-points 60",
+    "colk": "--eta0 0.5 --compression-error 0.1 --max-points 60",
+    "krlst": "--max-points 40",
+    "nogd": "--max-points 60",
+    "npbsgd": "--max-points 60",
 }
 
 # A server that has imported everything is forked: what is killed is at work, not being imported.
@@ -66,7 +70,7 @@ def commands() -> Iterator[Command]:
         rows = f"{source} --target {target} --drop {other} --batch-rows 100 --quiet --out"
         for method, settings in METHODS.items():
             words = (
-                f"learn {rows} model.ks --model {method} {settings} --max-points 60 "
+                f"learn {rows} model.ks --model {method} {settings} "
                 "--on-bad quarantine --quarantine aside.csv "
                 "--checkpoint place --checkpoint-seconds 0 --resume"
             )

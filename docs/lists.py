@@ -75,14 +75,17 @@ def with_imports(text: str) -> str:
     """``kernelstream/models/__init__.py`` with all estimators."""
     modules = {module: [name] for name, module in _FUNCTIONS.items()} | dict(estimators())
     lines = "".join(
-        f"from kernelstream.models.{module} import {', '.join(names)}\n"
+        f"    from kernelstream.models.{module} import {', '.join(names)}\n"
         for module, names in sorted(modules.items())
-        if module != "_files"
     )
-    text = re.sub(
-        r"(from kernelstream\.models\._stream import StreamEstimator\n).*?\n(?=__all__)",
-        rf"\1{lines}\n", text, count=1, flags=re.DOTALL,
-    )  # fmt: skip
+    homes = {name: module for module, names in modules.items() for name in names}
+    entries = "".join(f'    "{name}": "{homes[name]}",\n' for name in sorted(homes))
+    for begin, end, body in (
+        ("if TYPE_CHECKING:\n", "\n__all__", lines),
+        ("_HOMES = {\n", "}\n", entries),
+    ):
+        start = text.index(begin) + len(begin)
+        text = f"{text[:start]}{body}{text[text.index(end, start) :]}"
     return _with_all(text, _names())
 
 

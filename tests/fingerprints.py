@@ -42,6 +42,8 @@ from kernelstream import (
     COLKRegressor,
     CompositionalLearner,
     Coverage,
+    DualSGDClassifier,
+    DualSGDRegressor,
     FixedBudgetKRLSRegressor,
     FOGDClassifier,
     FOGDRegressor,
@@ -335,6 +337,8 @@ MODELS = {
     "FOGD, sparse": Fit(partial(FOGDRegressor, max_points=20, **SEED), sparse),
     "random features": Fit(partial(RandomFeatureClassifier, max_points=20, **SEED), two_classes),
     "NOGD": Fit(partial(NOGDClassifier, max_points=20, **SEED), plane),
+    "DualSGD": Fit(partial(DualSGDClassifier, max_points=20, **SEED), plane),
+    "DualSGD, sparse": Fit(partial(DualSGDRegressor, max_points=20, **SEED), sparse),
     "KRLS-T": Fit(partial(KRLSTRegressor, max_points=40, **SEED), curve),
     "KRLS-T, classes": Fit(partial(KRLSTClassifier, learn_scales=True, **SEED), plane),
     "KRLS-T, sparse": Fit(partial(KRLSTClassifier, forget=0.9, **SEED), partial(sparse, classes=3)),
@@ -611,9 +615,7 @@ def run(name: str, folder: Path, seed: int) -> None:
     names = list(NAMES)
     if name in ("cold", "warm"):
         names = COLD
-        ahead.start = lambda *blocks: (
-            None
-        )  # features need nothing of what the second process compiles
+        ahead.start = lambda kind: None  # features need nothing of what the second process compiles
     elif name == "loaded":
         load_everything(seed)
         found["freedoms"] = freedoms()

@@ -29,12 +29,13 @@ FIRST_STEPS = """
     print(model.predict([[0.9]]))
     model = kernelstream.POLKClassifier(batch_size=2).partial_fit([[0.0], [1.0]], [0, 1])
     from kernelstream.core import ahead, kernel
-    from kernelstream.core.grow.block import take_in_block
+    from kernelstream.core.calibration import calibrate
+    from kernelstream.core.grow.block import enter
     from kernelstream.core.grow.span import take_in
     from kernelstream.core.reduce.komp import _prune, prune_block
-    ahead.compile(False)  # for the same arguments as the passes have
-    ahead.compile(True)
-    for function in (take_in, _prune, take_in_block, prune_block, kernel.kernel_rows):
+    for kind in ("samples", "blocks", "others"):  # for the same arguments as the passes have
+        ahead.compile(kind)
+    for function in (take_in, _prune, enter, prune_block, kernel.kernel_rows, calibrate):
         assert len(function.overloads) == 1, function
 """
 

@@ -52,7 +52,7 @@ def written_out(name, method, learner):
     assert outside.where(wrong) == theirs["where"]
 
 
-@pytest.mark.parametrize("name", ["multidist", "ijcnn1"])
+@pytest.mark.parametrize("name", ["multidist", "sets", "turning", "ijcnn1"])
 def test_the_forgetron_is_kols_but_for_one_root(name):
     """The product has the paper's root: ``tests/core/test_removal.py``, with the same twin."""
 
@@ -63,7 +63,7 @@ def test_the_forgetron_is_kols_but_for_one_root(name):
     written_out(name, "Forgetron", learner)
 
 
-@pytest.mark.parametrize("name", ["ijcnn1"])
+@pytest.mark.parametrize("name", ["sets", "turning", "ijcnn1"])
 def test_projectron_plus_is_kols_but_for_its_margin_steps(name):
     """KOL takes whole steps min(H / kappa, 1) where they help a function of norm U, of which the
     paper has no such number: the product has the paper's."""
@@ -95,7 +95,7 @@ def test_projectron_plus_is_kols_but_for_its_margin_steps(name):
     written_out(name, "Projectron++", learner)
 
 
-@pytest.mark.parametrize("name", ["ijcnn1"])
+@pytest.mark.parametrize("name", ["sets", "turning", "ijcnn1"])
 def test_nogd_is_kols_but_for_the_weights_it_begins_with(name):
     """KOL forgets the expansion when its features begin, and takes any eigenvectors unless it takes
     all of them, as here; then a step on the features is one on the span of the points."""

@@ -15,6 +15,7 @@ import pytest
 
 import kernelstream
 from kernelstream import (
+    batch,
     evaluation,
     features,
     kernels,
@@ -124,7 +125,7 @@ def test_outdated_lists_are_noticed(lists, monkeypatch):
 def test_all_public_names_are_in_the_reference():
     text = (ROOT / "docs" / "reference" / "python.rst").read_text("utf-8")
     listed = {line.strip().rpartition(".")[2] for line in text.splitlines() if line[:3] == "   "}
-    homes = (kernelstream, evaluation, features, network, report, runs, streams)
+    homes = (kernelstream, batch, evaluation, features, network, report, runs, streams)
     public = {name for home in homes for name in home.__all__}
     public |= {
         name
@@ -269,4 +270,4 @@ def test_a_new_file_is_a_new_method(tmp_path):
     readme, python_rst = (tmp_path / name for name in ("README.md", "docs/reference/python.rst"))
     assert "| Echo | `EchoClassifier`, `--model echo` | POLK once more |" in readme.read_text()
     assert "   EchoClassifier\n" in python_rst.read_text()
-    assert (package / "models" / "__init__.py").read_text().count("EchoClassifier") == 2
+    assert (package / "models" / "__init__.py").read_text().count("EchoClassifier") == 3

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernelstream import COLKRegressor, POLKClassifier, Run, load, registry
+from kernelstream import COLKRegressor, POLKClassifier, Run, load, registry, storage
 from kernelstream.cli.methods import make_estimator
 from kernelstream.runs import FeatureRun, RunError, _methods
 from kernelstream.streams import (
@@ -160,6 +160,40 @@ def test_stopped_from_another_thread(tmp_path):
     thread.join()
     assert list(run) == []
     assert (run.samples, run.stopped_by) == (500, "the server")
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("position",), -0.0),
+        (("position",), 2**62),
+        (("position", "bad"), [[1]]),
+        (("position", "bad", "first"), 10**30),
+        ("score:baselines/majority_sums", -1.0),
+        ("score:baselines/numbers", -1.0),
+    ],
+)
+def test_a_checkpoint_that_cannot_be_is_refused(tmp_path, path, value):
+    """The checksum is right, but somebody else wrote it."""
+    X, _ = make_multidist(300, random_state=0)
+    rows = tmp_path / "rows.csv"
+    rows.write_text("\n".join(["a,target", *(f"{a},{b}" for a, b in X.tolist())]))
+    settings = {"model": "polk", "checkpoint": tmp_path / "place", "resume": True}
+    Run(rows, **settings).run()
+    place = tmp_path / "place" / "checkpoint.ks"
+    kind, header, arrays = storage.read(place)
+    if isinstance(path, str):
+        assert path in arrays
+        arrays[path][...] = value
+    else:
+        holder = header
+        for name in path[:-1]:
+            holder = holder[name]
+        assert path[-1] in holder
+        holder[path[-1]] = value
+    storage.write(place, kind, header, arrays)
+    with pytest.raises((RunError, StreamError), match="start again"):
+        Run(rows, **settings)
 
 
 def test_a_checkpoint_of_other_settings_is_refused(tmp_path):

@@ -16,6 +16,7 @@ from kernelstream.core.blas import BLAS_FROM
 from kernelstream.core.kernel import Rows
 from kernelstream.core.threads import one_thread
 from kernelstream.kernels import Kernel, Points, kernel_from_config, kernel_matrix
+from kernelstream.limits import LARGEST_ENTRY
 from kernelstream.rows import as_finite_rows, count_rows, slice_rows
 
 #: Kernel values computed at once when a function is evaluated: 1 MiB, to stay in cache.
@@ -217,7 +218,10 @@ class KernelExpansion:
     @classmethod
     def _from_document(cls, document: storage.Document) -> KernelExpansion:
         kernel = kernel_from_config(document.header["kernel"])
-        return cls(kernel, document.arrays["points"], document.arrays["weights"])
+        points, weights = document.arrays["points"], document.arrays["weights"]
+        if np.abs(points).max(initial=0.0) > 1e3 * LARGEST_ENTRY:  # as of a model: see its files
+            raise ValueError("the points are too large")
+        return cls(kernel, points, weights)
 
     def _check_like(self, other: KernelExpansion) -> None:
         if not isinstance(other, KernelExpansion):

@@ -10,24 +10,19 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from kernelstream import fresh, registry, storage
-from kernelstream._version import __version__
-from kernelstream.explanation import Explanation, explain
-from kernelstream.importances import LOOK, ColumnImportances, features_by_column
+from kernelstream.importances import LOOK, ColumnImportances
 from kernelstream.models._classifier import StreamClassifier, outputs_for
-from kernelstream.models._files import Saved, embed, rebuild
+from kernelstream.models._files import Saved
 from kernelstream.models._regressor import StreamRegressor
 from kernelstream.models._stream import as_before_on_error
 from kernelstream.models.in_units import InUnits
-from kernelstream.models.novelty import NoveltyDetector
-from kernelstream.parts import part_of, prefixed
+from kernelstream.pipeline_file import document_of, restored
+from kernelstream.predicting import PredictsRows
 from kernelstream.preparation import Preparation
 from kernelstream.rows import as_rows
 from kernelstream.streams.batch import Batch
-from kernelstream.streams.python_rows import as_batch
 from kernelstream.targets import Targets, guess_task, nothing_like, read_targets
 
 __all__ = ["StreamModel", "guess_task"]
@@ -36,7 +31,7 @@ __all__ = ["StreamModel", "guess_task"]
 TASKS = {"classification": StreamClassifier, "regression": StreamRegressor}
 
 
-class StreamModel(Saved):
+class StreamModel(PredictsRows, Saved):
     """A model that learns from raw rows and predicts for raw rows.
 
     The same rows give the same model, bit for bit, however they are cut into batches and
@@ -119,7 +114,7 @@ class StreamModel(Saved):
         #: Follows which columns matter, where that is wanted: see :meth:`follow_importances`.
         self.importances: ColumnImportances | None = None
         #: Says how unusual rows are, where that is wanted: see :meth:`follow_novelty`.
-        self.detector: NoveltyDetector | None = None
+        self.detector = None
 
     def follow_importances(self) -> Self:
         """From now on, learn along which columns matter: what shuffling each does to the loss.
@@ -131,6 +126,8 @@ class StreamModel(Saved):
 
     def follow_novelty(self) -> Self:
         """From now on, learn along which rows are usual: see :meth:`novelty`."""
+        from kernelstream.models.novelty import NoveltyDetector  # most models have none
+
         prepared = self.preparation.in_moving_units
         self.detector = self.detector or NoveltyDetector(random_state=0, standardize=not prepared)
         return self
@@ -314,110 +311,6 @@ class StreamModel(Saved):
         targets, known, _ = self._targets(self._batch(rows, labelled=True))
         return targets, known
 
-    # ---- predicting -------------------------------------------------------------------
-
-    def predict(self, rows: Any) -> NDArray[Any]:
-        """Labels as they are in the stream, or numbers in the target's own units."""
-        X = self._features(rows)
-        if not X.shape[0]:
-            return self.model.classes_[:0] if self.task == "classification" else np.empty(0)
-        return self.estimator.predict(X)  # type: ignore[no-any-return]
-
-    def predict_one(self, row: Mapping[str, Any]) -> Any:
-        """The prediction for one row: a label, or a number."""
-        return self.predict(row)[0].item()
-
-    @available_if(lambda self: hasattr(self.model, "decision_function"))
-    def decision_function(self, rows: Any) -> NDArray[np.float64]:
-        """The estimator's ``decision_function``."""
-        return self.model.decision_function(self._features(rows))  # type: ignore[no-any-return]
-
-    @available_if(lambda self: hasattr(self.model, "predict_proba"))
-    def predict_proba(self, rows: Any) -> NDArray[np.float64]:
-        """The probability of each of ``classes_``, where the estimator has it."""
-        return self.model.predict_proba(self._features(rows))  # type: ignore[no-any-return]
-
-    @available_if(lambda self: hasattr(self.model, "predict_interval"))
-    def predict_interval(self, rows: Any, coverage: float = 0.9) -> NDArray[np.float64]:
-        """(n, 2): the estimator's ``predict_interval``, where it has one."""
-        X = self._features(rows)
-        if not X.shape[0]:
-            return np.empty((0, 2))
-        return self.model.predict_interval(X, coverage)  # type: ignore[no-any-return]
-
-    def novelty(self, rows: Any) -> NDArray[np.float64]:
-        """(n,): which part of the latest rows was less unusual than each of these, from 0 to 1.
-
-        After :meth:`follow_novelty` and some rows.
-        """
-        if self.detector is None or not hasattr(self.detector, "_state"):
-            raise ValueError("which rows are usual was not learned: call follow_novelty() first")
-        X = self._features(rows)
-        return self.detector.novelty(X) if X.shape[0] else np.empty(0)
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """The labels met so far, sorted."""
-        return self.model.classes_  # type: ignore[no-any-return]
-
-    @property
-    def column_importances_(self) -> dict[str, float]:
-        """How much each raw column matters, as parts of 1, largest first.
-
-        After :meth:`follow_importances`: what shuffling it among the latest rows adds to the loss.
-        Else how strongly predictions react to it, where the estimator knows; or nothing.
-        """
-        if self.importances is not None and self.importances.means:
-            return self.importances.shares()
-        if not hasattr(self.model, "column_importances_"):
-            return {}
-        shares = self.model.column_importances_
-        columns = features_by_column(self.preparation)
-        found = {name: float(shares[places].sum()) for name, places in columns.items()}
-        return dict(sorted(found.items(), key=lambda item: -item[1]))
-
-    def explain(self, rows: Any, most: int = 5) -> list[Explanation]:
-        """What decided the prediction of each row.
-
-        Parameters
-        ----------
-        rows : data frame, dict, list of dicts, columns or batch
-        most : int, default=5
-            Columns to be named in each.
-        """
-        self._check_taught()
-        batch = self._batch(rows)
-        return explain(self, batch, most) if len(batch) else []
-
-    def what_it_did(self) -> str:
-        """A sentence about how it predicts and what changed; nothing where it has none."""
-        if not hasattr(self.model, "_state"):
-            return ""
-        return str(self.model._what_it_did(self.column_importances_))
-
-    def _check_taught(self) -> None:
-        check_is_fitted(
-            self.estimator, msg="This StreamModel has not learned from any row with a target yet."
-        )
-
-    def _features(self, rows: Any) -> Any:
-        self._check_taught()
-        return self.preparation.transform(self._batch(rows))
-
-    def _batch(self, rows: Any, labelled: bool = False) -> Batch:
-        """Rows in whatever form, with the columns that are looked at."""
-        if isinstance(rows, Batch):
-            return rows
-        preparation = self.preparation
-        schema: dict[str, str | None] = {
-            name: kind
-            for name, kind in preparation.schema.items()
-            if name not in preparation.ignore
-        }
-        if labelled:
-            schema[self.target] = self._kind or preparation.schema.get(self.target)
-        return as_batch(rows, schema, unnamed=preparation.matrix_width is not None)[0]
-
     def prepares_like(self, other: StreamModel) -> bool:
         """Whether both give every row the same features and measure the target alike."""
         alike = self.preparation.same_as(other.preparation)
@@ -452,59 +345,8 @@ class StreamModel(Saved):
     # ---- files ------------------------------------------------------------------------
 
     def _document(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        preparation, prepared = self.preparation.to_document()
-        model, arrays = embed(self.model, "model_")
-        header = {
-            "version": __version__,
-            "target": self.target,
-            "task": self.task,
-            "kind": self._kind,
-            "unlabelled": self.unlabelled_,
-            "units": None,
-            "preparation": preparation,
-            "model": model,
-        }
-        arrays |= prefixed("preparation_", prepared)
-        if isinstance(self.estimator, InUnits):
-            header["units"], units = self.estimator.to_document()
-            arrays |= units
-        if self.importances is not None:
-            header["importances"], held = self.importances.to_document()
-            arrays |= prefixed("importances_", held)
-        if self.detector is not None:
-            header["detector"], held = embed(self.detector, "detector_")
-            arrays |= held
-        return header, arrays
+        return document_of(self)
 
     @classmethod
     def _from_document(cls, document: storage.Document) -> Self:
-        header, arrays = document.header, document.arrays
-        prepared = part_of("preparation_", arrays)
-        preparation = Preparation.from_document(header["preparation"], prepared)
-        model = rebuild(header["model"], arrays, "model_")
-        fresh = rebuild({**header["model"], "fitted": False}, {}, "")
-        result = cls(fresh, preparation, header["target"], header["task"])
-        if hasattr(model, "_state") and model.n_features_in_ != preparation.width:
-            raise ValueError("the estimator's features are not those of the preparation")
-        if not isinstance(result.target, str) or header["kind"] not in (None, "number", "text"):
-            raise ValueError("the target is not a column")
-        if type(header["unlabelled"]) is not int or header["unlabelled"] < 0:
-            raise ValueError("the number of rows without target is not a number")
-        result.unlabelled_ = header["unlabelled"]
-        result._kind = header["kind"]
-        result.model = result.estimator = model
-        result.estimator = result._in_units(model)
-        if result.estimator is not model:
-            result.estimator.restore(header["units"], arrays, preparation.width)
-        elif header["units"] is not None:
-            raise ValueError("the model has units of its own")
-        if header.get("importances") is not None:
-            held = part_of("importances_", arrays)
-            result.importances = ColumnImportances.from_document(
-                header["importances"], held, preparation.width
-            )
-        if header.get("detector") is not None:
-            result.detector = rebuild(header["detector"], arrays, "detector_")
-            if not isinstance(result.detector, NoveltyDetector):
-                raise ValueError("the detector of unusual rows is not one")
-        return result
+        return restored(cls, document)

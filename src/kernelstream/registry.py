@@ -71,7 +71,9 @@ def methods() -> Mapping[str, Method]:
     if not _complete:
         _complete = True
         for home in _HOMES:
-            importlib.import_module(home)
+            module = importlib.import_module(home)
+            if hasattr(module, "import_all"):  # those of one method, one file
+                module.import_all()
         for entry in entry_points(group=GROUP):
             try:
                 entry.load()

@@ -557,6 +557,19 @@ def test_columns_to_keep_in_every_form(tool, tmp_path, form):
     assert result.out == ""
 
 
+def test_what_comes_from_a_pipe_is_converted(tool, tmp_path, monkeypatch):
+    """It cannot be looked at beforehand: its width and its columns are said."""
+    _as_stdin(monkeypatch, b"1 1:2 3:4\n0 2:5\n")
+    words = ("datasets", "convert", "-", "--out", "m.csv", "--format", "libsvm")
+    assert "needs --n-features" in tool(*words, code=2).err
+    _as_stdin(monkeypatch, b"1 1:2 3:4\n0 2:5\n")
+    tool(*words, "--n-features", 3)
+    assert (tmp_path / "m.csv").read_text() == ('"f0","f1","f2","target"\n2,0,4,1\n0,5,0,0\n')
+    _as_stdin(monkeypatch, b"1;2\n3;4\n")
+    tool("datasets", "convert", "-", "--out", "n.csv", "--delimiter", ";", "--no-header")
+    assert (tmp_path / "n.csv").read_text() == '"c0","c1"\n1,2\n3,4\n'
+
+
 def test_drop_is_not_even_read(tool, rows):
     lines = [line + ("," if i else ",messy") + "?" * (i % 3) for i, line in
              enumerate(rows.read_text().splitlines())]  # fmt: skip

@@ -3,6 +3,8 @@
 import json
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 
 from kernelstream import KernelPolicyEvaluation, load
@@ -57,3 +59,11 @@ def test_what_is_refused(tool, log):
         (("--reward", "paid", "--tracking", "momentum"), "is for method='scalar'"),
     ):
         assert message in " ".join(tool("policy", log, *words, code=2).err.split())
+
+
+def test_states_that_are_too_large_are_refused(tool, tmp_path):
+    """Already before gamma is chosen, whose squares would overflow."""
+    steps = pa.table({"a": np.arange(20) * 1e200, "reward": np.ones(20)})
+    parquet.write_table(steps, tmp_path / "log.parquet")
+    refused = tool("policy", tmp_path / "log.parquet", "--reward", "reward", code=2).err
+    assert "larger than" in " ".join(refused.split())

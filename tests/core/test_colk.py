@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from kernelstream.core.blocks import block_pass, gradient_pass
 from kernelstream.core.direct import QUASI_GRADIENT
 from kernelstream.core.direct import quasi_gradient as colk
-from kernelstream.core.loop import block_pass
 from kernelstream.core.passes import DIVERGED, DONE, FULL, PROBE
 from kernelstream.core.state import allocate, pack, resize, unpack
 from tests.core.tools import (
@@ -74,7 +74,15 @@ def learn(X, labels, chosen, risk, state=None, weights=None, sparse=False, predi
         room = np.empty((0, 1)) if predictions is None else predictions[part]
         while True:
             reason, i = call_pass(
-                block_pass, state, chosen, PROGRAM, rows, labels[part], weights[part], i, room
+                block_pass(chosen.direct),
+                state,
+                chosen,
+                PROGRAM,
+                rows,
+                labels[part],
+                weights[part],
+                i,
+                room,
             )
             if reason == FULL:
                 state = resize(state, 2 * state.capacity)
@@ -236,7 +244,9 @@ def test_without_risk_it_is_polk_bit_for_bit(loss, tracking, batch):
     polk = allocate(2, outputs, 2 * len(X), seed=1)
     i, reason = 0, PROBE
     while reason == PROBE:
-        reason, i = call_pass(block_pass, polk, chosen, PROGRAM, rows_of(X), y, np.ones(len(X)), i)
+        reason, i = call_pass(
+            gradient_pass, polk, chosen, PROGRAM, rows_of(X), y, np.ones(len(X)), i
+        )
         polk.status[0]["changes"] = 0
     assert np.array_equal(points_of(state), points_of(polk))
     assert np.array_equal(weights_of(state, outputs)[:, :outputs], weights_of(polk, outputs))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernelstream.core.grow.later import catch_up
-from kernelstream.core.loop import sample_pass
+from kernelstream.core.loop import pursuit_pass
 from kernelstream.core.passes import DONE, LATE, PROBE
 from kernelstream.core.reduce.komp import GREEDY, RANDOM
 from kernelstream.core.state import allocate, pack, resize, unpack
@@ -48,7 +48,7 @@ def learn(X, y, slack, state=None, **options):
     state = allocate(2, columns, MOST + slack + 1, seed=1) if state is None else state
     rows, i, reason = rows_of(X), 0, LATE
     while reason in (LATE, PROBE):
-        reason, i = call_pass(sample_pass, state, chosen, PROGRAM, rows, y, np.ones(len(X)), i)
+        reason, i = call_pass(pursuit_pass, state, chosen, PROGRAM, rows, y, np.ones(len(X)), i)
         if reason == PROBE:
             state.status[0]["changes"] = 0
         if reason == LATE:

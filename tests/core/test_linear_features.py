@@ -9,6 +9,7 @@ from kernelstream.core.jit import INTERPRETED
 from kernelstream.kernels import Gaussian, Laplacian, Matern32, Matern52
 from kernelstream.losses import make_loss
 from kernelstream.models._random_features import frequencies
+from kernelstream.models.dualsgd import DualSGDClassifier, DualSGDRegressor
 from kernelstream.models.fogd import FOGDClassifier, FOGDRegressor
 from kernelstream.models.nogd import NOGDClassifier, NOGDRegressor
 from kernelstream.models.random_features import RandomFeatureClassifier, RandomFeatureRegressor
@@ -96,6 +97,34 @@ def test_nogd_agrees_with_its_twin(most, classes, kind):
     assert np.array_equal(model._state.points[:, : model.model_order_].T, points)
 
 
+@pytest.mark.parametrize("kind", ROWS)
+@pytest.mark.parametrize("classes", [0, 2, 4])
+@pytest.mark.parametrize(("most", "moved"), [(1, 3), (12, 4)])
+def test_dualsgd_agrees_with_its_twin(most, moved, classes, kind):
+    X, y, targets = samples(kind, classes)
+    loss = {0: "huber", 2: "hinge", 4: "log_loss"}[classes]
+    if kind == "constant" and classes == 2:
+        loss = "smooth_hinge"
+    make = DualSGDClassifier if classes else DualSGDRegressor
+    model = make(
+        loss, gamma=0.4, max_points=most, moved=moved, n_frequencies=7, alpha=0.05, random_state=0
+    )
+    made = outputs_of(model, X, y, classes)
+    sparse = outputs_of(clone(model), csr_array(X), y, classes)
+    k, state = (lambda A, B: gaussian(A, B, 0.4)), model._state
+    expected, points, w, v = naive.dualsgd(
+        k, X, targets, 1 if classes in (0, 2) else classes, loss, make_loss(loss).number or 0.0,
+        0.05, most, moved, state.frequencies,
+    )  # fmt: skip
+    for found in (made, sparse):
+        np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-8)
+    assert np.array_equal(state.points[:, : model.model_order_].T, points)
+    assert model.n_forced_ > 0
+    last = w @ k(points, X) + v @ naive.fourier(X, state.frequencies).T
+    for form in (X, csr_array(X)):
+        np.testing.assert_allclose(model._evaluate(form), last.T, rtol=1e-7, atol=1e-8)
+
+
 @pytest.mark.parametrize("kernel", [Gaussian, Laplacian, Matern32, Matern52])
 def test_frequencies_have_the_spectrum_of_the_kernel(kernel):
     kernel, count = kernel(0.7), 40_000
@@ -112,7 +141,7 @@ def test_a_kernel_without_a_known_spectrum_is_refused():
         FOGDClassifier(kernel=Gaussian(1.0) * Laplacian(1.0)).partial_fit(X, y)
 
 
-@pytest.mark.parametrize("make", [FOGDRegressor, NOGDRegressor])
+@pytest.mark.parametrize("make", [FOGDRegressor, NOGDRegressor, DualSGDRegressor])
 def test_more_room_on_the_way_keeps_the_function(make):
     X, y, _ = samples("random", 0)
     model = make(gamma=0.4, max_points=10, random_state=0).partial_fit(X, y)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from kernelstream.core.blocks import transition_pass
 from kernelstream.core.direct import TRANSITION
 from kernelstream.core.direct import transition as policy
-from kernelstream.core.loop import block_pass
 from kernelstream.core.passes import DIVERGED, DONE, FULL, PROBE
 from kernelstream.core.state import allocate, resize
 from tests.core.tools import (
@@ -67,7 +67,7 @@ def learn(
     rows, i = rows_of(both, sparse), 0
     while True:
         reason, i = call_pass(
-            block_pass, state, chosen, program, rows, rewards, np.ones(len(rewards)), i,
+            transition_pass, state, chosen, program, rows, rewards, np.ones(len(rewards)), i,
             extra=discounts[:, None],
         )  # fmt: skip
         if reason == FULL:

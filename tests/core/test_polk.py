@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from kernelstream.core.loop import block_pass, sample_pass
+from kernelstream.core.blocks import gradient_pass
+from kernelstream.core.loop import pursuit_pass
 from kernelstream.core.passes import (
     DIVERGED,
     DONE,
@@ -308,8 +309,8 @@ def test_many_features_equal_the_twin():
 def test_a_batch_of_one_is_a_single_step():
     X, labels = stream()
     chosen = settings(regularisation=0.1, budget_number=0.1)
-    single, _, _ = learn(PROGRAM, X, labels, chosen, compiled_pass=sample_pass)
-    batch, _, _ = learn(PROGRAM, X, labels, chosen, compiled_pass=block_pass)
+    single, _, _ = learn(PROGRAM, X, labels, chosen, compiled_pass=pursuit_pass)
+    batch, _, _ = learn(PROGRAM, X, labels, chosen, compiled_pass=gradient_pass)
     assert {tuple(x) for x in points_of(single)} == {tuple(x) for x in points_of(batch)}
     assert on_grid(batch) == pytest.approx(on_grid(single), abs=1e-8)
 
@@ -358,10 +359,10 @@ def test_chunks_make_no_difference(projection, averaging):
         assert packed(state) == packed(expected)
 
 
-@pytest.mark.parametrize("compiled_pass", [sample_pass, block_pass])
+@pytest.mark.parametrize("compiled_pass", [pursuit_pass, gradient_pass])
 def test_a_full_state_is_handed_back_and_resumed(compiled_pass):
     X, labels = stream(SAMPLES, duplicates=False)
-    batch = 1 if compiled_pass is sample_pass else 4
+    batch = 1 if compiled_pass is pursuit_pass else 4
     chosen = settings(batch=batch, budget_number=0.0)
     rows, weights = rows_of(X), np.ones(len(X))
     state = allocate(2, 1, 10, 1)
@@ -380,9 +381,9 @@ def test_a_full_state_is_handed_back_and_resumed(compiled_pass):
     assert packed(state) == packed(roomy)
 
 
-@pytest.mark.parametrize("compiled_pass", [sample_pass, block_pass])
+@pytest.mark.parametrize("compiled_pass", [pursuit_pass, gradient_pass])
 def test_the_factor_is_shown_to_the_caller_now_and_then(compiled_pass):
-    batch = 1 if compiled_pass is sample_pass else 4
+    batch = 1 if compiled_pass is pursuit_pass else 4
     X, labels = stream(600, duplicates=False)
     chosen = settings(batch=batch, budget_number=0.0, most=6, loss="log_loss")
     rows, weights = rows_of(X), np.ones(len(X))

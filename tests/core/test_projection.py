@@ -182,7 +182,16 @@ def test_the_table_loses_next_to_nothing():
         chosen = settings("hinge", outputs=3, most=12, **METHODS["bsgd, merging"][1])
         predictions = np.empty((N, 3))
         reason, _ = call_pass(
-            sample_pass, state, chosen, PROGRAM, rows_of(X), y, weights, 0, predictions, extra
+            sample_pass(chosen.reduce),
+            state,
+            chosen,
+            PROGRAM,
+            rows_of(X),
+            y,
+            weights,
+            0,
+            predictions,
+            extra,
         )
         assert reason == DONE
         found.append((predictions, state.status[0]["error_spent"]))

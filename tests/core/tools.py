@@ -7,11 +7,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from kernelstream.core import kernel, schedule
+from kernelstream.core.blocks import block_pass
 from kernelstream.core.direct import GRADIENT
 from kernelstream.core.grow import SPAN
 from kernelstream.core.grow.block import take_in_block
 from kernelstream.core.kernel import Program, Rows
-from kernelstream.core.loop import block_pass, sample_pass
+from kernelstream.core.loop import sample_pass
 from kernelstream.core.passes import FULL, PROBE
 from kernelstream.core.reduce import KOMP
 from kernelstream.core.reduce.komp import GREEDY
@@ -248,7 +249,8 @@ def learn(
     Labels of classifiers are 0 .. k - 1.
     """
     if compiled_pass is None:
-        compiled_pass = sample_pass if chosen.batch == 1 else block_pass
+        single = chosen.batch == 1
+        compiled_pass = sample_pass(chosen.reduce) if single else block_pass(chosen.direct)
     if state is None:
         columns = chosen.outputs * (2 if chosen.averaging > 0.0 else 1)
         state = allocate(X.shape[1], columns, capacity, seed)

@@ -11,15 +11,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kernelstream import (
+    AutoClassifier,
     AVMClassifier,
     Coverage,
+    FOGDClassifier,
     KernelExpansion,
+    KernelPerceptronClassifier,
     ModelFileError,
+    NOGDClassifier,
     POLKClassifier,
     POLKRegressor,
     load,
     storage,
 )
+from kernelstream.features import OnlineKernelFeatures
 from kernelstream.kernels import Gaussian
 from tests.models.tools import (
     CLASSIFIERS,
@@ -322,6 +327,33 @@ def test_nonsense_that_waits_is_refused_by_avm(name, tmp_path):
     assert_nonsense(AVMClassifier, *craft(AVMClassifier), NONSENSE[name], tmp_path / "model")
 
 
+#: What only some methods hold: a method, its parameters, and how its file is spoiled.
+OTHER_NONSENSE = {
+    "calibration of whole numbers": (
+        AVMClassifier, {"delta": 1.0}, array("calibration", lambda x: x.astype(np.uint64)),
+    ),
+    "a probe that nobody does": (KernelPerceptronClassifier, {}, status(changes=10**18)),
+    "frequencies beyond all": (FOGDClassifier, {"max_points": 5}, array("points", fill(1e200))),
+    "a map that overflows": (NOGDClassifier, {"max_points": 5}, array("projection", fill(1e308))),
+    "negative slopes": (AutoClassifier, {}, array("group0_slopes", np.negative)),
+}  # fmt: skip
+
+
+@capped
+@pytest.mark.parametrize("name", OTHER_NONSENSE)
+def test_nonsense_is_refused_by_other_methods(name, tmp_path):
+    estimator_class, parameters, spoil = OTHER_NONSENSE[name]
+    head, arrays = craft(estimator_class, **parameters)
+    assert_nonsense(estimator_class, head, arrays, spoil, tmp_path / "model")
+
+
+def test_features_whose_basis_has_no_inverse_are_refused(tmp_path):
+    X, _ = stream(POLKClassifier, n=46, features=2)
+    model = OnlineKernelFeatures(3, max_points=9, align=True, random_state=0).partial_fit(X)
+    spoil = array("root", fill(5e-324))
+    assert_nonsense(OnlineKernelFeatures, *model._document(), spoil, tmp_path / "model")
+
+
 def test_room_for_more_than_there_is(tmp_path):
     X, y = stream(AVMClassifier)
     model = AVMClassifier(delta=1.0, max_bytes=10**30).partial_fit(X, y)  # and does not take ages
@@ -385,6 +417,7 @@ def test_a_kernel_nested_too_deeply_is_refused(depth, crafted, tmp_path):
         ({"kernel": nested(1)}, {"points": np.zeros((2, 1)), "weights": np.zeros(3)}),
         ({"kernel": nested(1)}, {"points": np.full((2, 1), np.nan), "weights": np.zeros(2)}),
         ({"kernel": 5}, {"points": np.zeros((2, 1)), "weights": np.zeros(2)}),
+        ({"kernel": nested(1)}, {"points": np.full((2, 1), 1e308), "weights": np.zeros(2)}),
         (
             {"kernel": {"name": "Gaussian", "gamma": 10**400}},
             {"points": np.zeros((2, 1)), "weights": np.zeros(2)},

@@ -44,3 +44,26 @@ def nogd(k, X, y, outputs, loss, number, eta, most, rank):
             points = np.vstack([points, x])
             alpha = np.hstack([alpha, -eta * slope[:, None]])
     return np.array(predictions), points
+
+
+def dualsgd(k, X, y, outputs, loss, number, alpha, most, moved, frequencies):
+    """Points of a kernel; the smallest go to the features ``moved`` at a time."""
+    points, w, predictions = X[:0], np.zeros((outputs, 0)), []
+    v, Z = np.zeros((outputs, 2 * frequencies.shape[1])), fourier(X, frequencies)
+    for t, (x, z, target) in enumerate(zip(X, Z, y, strict=True), 1):
+        f = w @ k(points, x[None])[:, 0] + v @ z
+        predictions.append(f)
+        slope = derivative(loss, number, f, target)
+        w, v = (t - 1) / t * w, (t - 1) / t * v
+        if not slope.any():
+            continue
+        if len(points) == most:
+            sizes, leaves = (w**2).sum(axis=0), []
+            for _ in range(min(moved, most)):  # of those that tie the oldest
+                leaves.append(np.flatnonzero(sizes <= sizes.min() * (1.0 + 1e-6))[0])
+                sizes[leaves[-1]] = np.inf
+            v = v + w[:, leaves] @ fourier(points[leaves], frequencies)
+            points, w = np.delete(points, leaves, axis=0), np.delete(w, leaves, axis=1)
+        points = np.vstack([points, x])
+        w = np.hstack([w, -slope[:, None] / (alpha * t)])
+    return np.array(predictions), points, w, v

@@ -1,5 +1,6 @@
 """Tests of Parquet, Arrow and data frame sources."""
 
+import contextlib
 import datetime
 import decimal
 import json
@@ -167,3 +168,21 @@ def test_frames_with_numbers_for_names_and_with_mixed_columns():
 def test_something_else_is_refused():
     with pytest.raises(StreamError, match="a path, '-', arrays"):
         open_stream(42)
+
+
+def test_types_that_arrow_does_not_know_are_a_damaged_file(tmp_path):
+    """A byte of an Arrow file that says integers have 65 bits."""
+    path = tmp_path / "rows.arrow"
+    with pa.ipc.new_file(path, pa.schema([("a", pa.int64())])) as writer:
+        writer.write_table(pa.table({"a": [1, 2, 3]}))
+    data = path.read_bytes()
+    said = set()
+    for place in [i for i, byte in enumerate(data) if byte == 64]:
+        path.write_bytes(data[:place] + b"\x41" + data[place + 1 :])
+        with contextlib.suppress(StopIteration):
+            try:
+                next(open_stream(path))
+            except StreamError as error:
+                assert str(path) in str(error)  # noqa: PT017
+                said.add(str(error))
+    assert any("not implemented" in text for text in said)

@@ -40,7 +40,7 @@ class _Commands(TyperGroup):
         entry = COMMANDS.get(self.prefix + name)
         if entry is None:
             return super().get_command(ctx, name)
-        return entry.stub(name) if self._listing else entry.load(name)
+        return entry.summarised(name) if self._listing else entry.load(name)
 
     _listing = False
 

@@ -20,7 +20,7 @@ class Command:
         """The last line of its help."""
         return f"Example: {self.example}"
 
-    def stub(self, name: str) -> Any:
+    def summarised(self, name: str) -> Any:
         """A command with a name and a summary, for lists."""
         from typer.core import TyperCommand
 

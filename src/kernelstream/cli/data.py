@@ -190,7 +190,10 @@ def convert(
         warn_of_bad_rows(rows)
 
 
-options.add_options(convert, {"format": options.FILE["format"], "on_bad": options.ON_BAD})
+options.add_options(
+    convert,
+    {**options.FILE, "n_features": options.READING["n_features"], "on_bad": options.ON_BAD},
+)
 
 
 def _tables(batch: Batch) -> Tables:

@@ -19,7 +19,7 @@ from kernelstream.cli.methods import check_value, parameter_options, refusing_pa
 from kernelstream.cli.terminal import Console, print_json
 from kernelstream.kernels import first_gamma
 from kernelstream.models import KernelPolicyEvaluation
-from kernelstream.rows import dense_rows
+from kernelstream.rows import as_finite_rows
 from kernelstream.runs._methods import value_of
 from kernelstream.storage import replacing
 from kernelstream.streams import LoggedTransitions, Transitions
@@ -79,7 +79,7 @@ def policy(
     off = count = 0.0
     for some in _chunks(log):
         if not hasattr(model, "_state") and "gamma" not in parameters:
-            model.set_params(gamma=first_gamma("scale", dense_rows(some.states[:_FIRST])))
+            model.set_params(gamma=first_gamma("scale", as_finite_rows(some.states[:_FIRST])))
         ends = None if terminal is None else some.terminal
         model.partial_fit(some.states, some.rewards, some.next_states, ends)
         wrong = model.temporal_differences(some.states, some.rewards, some.next_states, ends)

@@ -15,7 +15,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from kernelstream.core.grow.block import take_in_block
+from kernelstream.core.calibration import calibrate
+from kernelstream.core.grow.block import enter
 from kernelstream.core.grow.span import take_in
 from kernelstream.core.jit import INTERPRETED
 from kernelstream.core.kernel import Program, Rows, kernel_rows
@@ -42,26 +43,31 @@ def explain() -> None:
 
 
 @functools.cache
-def start(blocks: bool = False) -> subprocess.Popen[bytes] | None:
-    """Begin, unless it was done before; to be called before a pass that takes points in.
+def start(kind: str) -> subprocess.Popen[bytes] | None:
+    """Begin, unless it was done before; to be called before the first pass.
 
-    ``blocks``: several samples in a step.
+    ``kind``: "samples" or "blocks" that are taken in with a factor of the Gram matrix, or
+    "others".
     """
-    if INTERPRETED or is_cached(take_in_block if blocks else take_in):
+    if INTERPRETED or is_cached(_FIRST[kind]):
         return None
     code = f"import sys; sys.path[:] = {sys.path!r}; import {__name__} as ahead"
     nothing = subprocess.DEVNULL
     try:
         return subprocess.Popen(
-            [sys.executable, "-c", f"{code}; ahead.compile({blocks})"],
+            [sys.executable, "-c", f"{code}; ahead.compile({kind!r})"],
             stdin=nothing, stdout=nothing, stderr=nothing,
         )  # fmt: skip
     except (OSError, TypeError):  # no second process to be had, or no interpreter to start
         return None
 
 
-def compile(blocks: bool) -> None:
-    """Compile how points are taken in and removed, and kernel values of many samples."""
+#: What each kind begins with.
+_FIRST = {"samples": take_in, "blocks": prune_block, "others": kernel_rows}
+
+
+def compile(kind: str) -> None:
+    """Compile how points are taken in and removed, kernel values of many samples, calibration."""
     state = allocate(1, 1, 1, seed=0)
     empty = np.empty((1, 1))
     rows = Rows(empty, np.empty(0), np.empty(0, np.int32), np.empty(0, np.int64), False)
@@ -69,14 +75,18 @@ def compile(blocks: bool) -> None:
     program = Program(np.empty(1, np.int64), empty, True, True, True, 1)
     types = [numba.typeof(part) for part in (state, program, rows, empty, np.empty(1))]
     held, kernel, samples, matrix, vector = types
-    if blocks:
-        take_in_block.compile((held, kernel, matrix, matrix, matrix, matrix, count, count))
+    if kind == "samples":
+        take_in.compile(
+            (held, samples, count, number, number, matrix, number, vector, count, number, matrix)
+        )
+        _prune.compile((held, count, number, number, count, count))
+    elif kind == "blocks":
         prune_block.compile((held, count, number, number, count, count, count))
-        return
-    take_in.compile(
-        (held, samples, count, number, number, matrix, number, vector, count, number, matrix)
-    )
-    _prune.compile((held, count, number, number, count, count))
-    kernel_rows.compile(
-        (kernel, samples, count, count, matrix, vector, vector, count, matrix, matrix)
-    )
+        # Not all of how they are taken in: the first process makes the kernel's functions.
+        wanted = numba.typeof(np.empty(1, np.bool_))
+        enter.compile((held, samples, matrix, matrix, vector, matrix, matrix, wanted, count))
+    if kind != "blocks":
+        kernel_rows.compile(
+            (kernel, samples, count, count, matrix, vector, vector, count, matrix, matrix)
+        )
+    calibrate.compile((matrix, matrix, vector, vector, count, matrix))

@@ -17,6 +17,7 @@ import numpy as np
 from kernelstream.core.blas import multiply
 from kernelstream.core.jit import compiled, lean
 from kernelstream.core.lanes import dot, fma
+from kernelstream.core.tables import copy_row
 
 #: A point is dependent when delta <= DEPENDENT * k(x, x), and the same bound is kept for the
 #: stored points, delta_j = 1 / diag_j. The residual max |S S^T K - I| then stays below about
@@ -159,7 +160,7 @@ def append_block(factor, diagonal, n, a, gram, self_values, wanted, order, z):
     # The others: project on the accepted ones, z = L^-T L^-1 c, then on the old ones.
     sorted_a = np.empty((q, n))
     for i in range(q):
-        sorted_a[i] = a[order[i]]
+        copy_row(a, order[i], sorted_a, i)
     for i in range(accepted, q):
         for c in range(accepted):
             total = 0.0
@@ -198,7 +199,8 @@ def reflect_block_away(factor, diagonal, n, removed, r, dropped):
     """
     panel = np.empty((r, n))
     for i in range(r):
-        panel[i] = factor[removed[i], :n]
+        for c in range(n):
+            panel[i, c] = factor[removed[i], c]
     v = np.zeros((r, n))
     t = np.zeros((r, r))
     for i in range(r):

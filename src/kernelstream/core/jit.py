@@ -126,3 +126,16 @@ def merged(function: Callable[..., Any]) -> Any:
     through: their references are counted again (see `lean`).
     """
     return compiled(function, inline="always")
+
+
+def named(name: str) -> Callable[[Any], Any]:
+    """Compile a function under a name of its own, which the files of its machine code have too.
+
+    For one that is made in several variants.
+    """
+
+    def compile_it(function: Any) -> Any:
+        function.__name__ = function.__qualname__ = name
+        return compiled(function)
+
+    return compile_it

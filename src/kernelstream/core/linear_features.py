@@ -15,12 +15,7 @@ import numpy as np
 from kernelstream.core.jit import compiled, inner
 from kernelstream.core.kernel import STACK, Program, Rows, copy_sample, kernel_row, row_norms
 from kernelstream.core.lanes import dot, fma
-from kernelstream.core.loss import (
-    FIRST_REGRESSION_LOSS,
-    loss_derivative,
-    target_of,
-    vector_derivative,
-)
+from kernelstream.core.loss import row_derivative
 from kernelstream.core.passes import (
     DIVERGED,
     DONE,
@@ -53,6 +48,7 @@ LINEAR_SETTINGS = np.dtype(
         np.record,
         [
             ("rule", "i8"),
+            ("moved", "i8"),  # points that leave at a time: core/dual_space.py
             ("outputs", "i8"),
             ("loss", "i8"),
             ("loss_number", "f8"),
@@ -82,21 +78,21 @@ class LinearState(NamedTuple):
 
 
 @inner
-def _fourier(rows, i, state, cosines, sines):
+def fourier_features(rows, i, frequencies, cosines, sines):
     """The features of sample ``i``: products with the frequencies feature by feature."""
-    n = state.status[0].order
+    n = frequencies.shape[1]
     for j in range(n):
         cosines[0, j] = 0.0
     if rows.sparse:
         for q in range(rows.indptr[i], rows.indptr[i + 1]):
             x, place = rows.data[q], rows.indices[q]
             for j in range(n):
-                cosines[0, j] = fma(x, state.points[place, j], cosines[0, j])
+                cosines[0, j] = fma(x, frequencies[place, j], cosines[0, j])
     else:
-        for q in range(state.points.shape[0]):
+        for q in range(frequencies.shape[0]):
             x = rows.dense[i, q]
             for j in range(n):
-                cosines[0, j] = fma(x, state.points[q, j], cosines[0, j])
+                cosines[0, j] = fma(x, frequencies[q, j], cosines[0, j])
     unit = 1.0 / math.sqrt(n)
     for j in range(n):
         phase = cosines[0, j]
@@ -115,6 +111,21 @@ def _gather(state, outputs, rows, i, square, absolute, new):
     for c in range(outputs):
         state.weights[c, n] = new[c]
     status.order = n + 1
+
+
+@inner
+def shrink_and_step(rule, record, outputs, weight, active, slope, new):
+    """Shrink the function, and the coefficients of the step; False where they would overflow."""
+    eta = step_size(rule.schedule, rule.initial_step, rule.decay, record.seen)
+    # The function is zero before the first step, which need not shrink it: 1 - eta lambda may be 0
+    # there.
+    scale = record.scale * (1.0 - eta * rule.regularisation if record.seen > 0 else 1.0)
+    for c in range(outputs):
+        new[c] = -eta * weight * slope[c] / scale if active else 0.0
+        if not abs(new[c]) <= LARGEST_WEIGHT:
+            return False
+    record.scale = scale
+    return True
 
 
 @compiled
@@ -161,7 +172,7 @@ def linear_pass(
         if not square <= LARGEST_SQUARE_NORM:
             return UNUSABLE, i
         if kind == FOURIER:
-            _fourier(rows, i, state, values, z)
+            fourier_features(rows, i, points, values, z)
         elif kind == NYSTROEM:
             count = record.features
             for r in range(count):
@@ -176,20 +187,9 @@ def linear_pass(
             if predictions.shape[0] > 0:
                 predictions[i, c] = f[c]
         # direct
-        if outputs > 1 and rule.loss >= FIRST_REGRESSION_LOSS:
-            active = vector_derivative(rule.loss, rule.loss_number, f, outputs, targets, i, slope)
-        else:
-            target = target_of(rule.loss, outputs, targets[i, 0])
-            active = loss_derivative(rule.loss, rule.loss_number, f, outputs, target, slope)
-        eta = step_size(rule.schedule, rule.initial_step, rule.decay, record.seen)
-        # The function is zero before the first step, which need not shrink it: 1 - eta lambda
-        # may be 0 there.
-        scale = record.scale * (1.0 - eta * rule.regularisation if record.seen > 0 else 1.0)
-        for c in range(outputs):
-            new[c] = -eta * sample_weights[i] * slope[c] / scale if active else 0.0
-            if not abs(new[c]) <= LARGEST_WEIGHT:
-                return DIVERGED, i
-        record.scale = scale
+        active = row_derivative(rule.loss, rule.loss_number, f, outputs, targets, i, slope)
+        if not shrink_and_step(rule, record, outputs, sample_weights[i], active, slope, new):
+            return DIVERGED, i
         # step
         if active and kind == GATHERING:
             _gather(state, outputs, rows, i, square, absolute, new)

@@ -78,7 +78,8 @@ def carry(state, past, before, norms, n):
         for i in range(removed):
             if gone[i] and _same_column(state.points, j, before, kept + i):
                 gone[i] = False
-                past[:, j] = old[:, kept + i]
+                for c in range(past.shape[0]):
+                    past[c, j] = old[c, kept + i]
                 break
     for i in range(removed):
         if gone[i] and kept + i < n:
@@ -92,6 +93,8 @@ def carry(state, past, before, norms, n):
         state.square_norms[place] = norms[0, j]
         state.absolute_norms[place] = norms[1, j]
         state.self_kernels[place] = norms[2, j]
-        state.weights[:, place] = 0.0
-        past[:, place] = old[:, j]
+        for c in range(state.weights.shape[0]):
+            state.weights[c, place] = 0.0
+        for c in range(past.shape[0]):
+            past[c, place] = old[c, j]
     status.ghosts = count

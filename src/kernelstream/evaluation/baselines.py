@@ -83,6 +83,8 @@ class Rules:
         self._counts = copied(arrays["counts"], np.zeros(len(arrays["counts"]), dtype=np.int64))
         numbers = copied(arrays["numbers"], np.zeros(3))
         self._sums.last, self._leader = numbers[:2], float(numbers[2])
+        if numbers[0] < 0.0:
+            raise ValueError("the baselines of a run have counted less than nothing")
         if self.labels is not None:
             predicted = np.append(self._waiting, self._leader)
             known = all_codes(predicted[~np.isnan(predicted)], len(self.labels))

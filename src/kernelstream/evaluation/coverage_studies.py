@@ -107,7 +107,8 @@ def diameter_curve(
     model : AVMClassifier or AVMRegressor
         Its other parameters are used as they are; the model itself is not touched.
     X, y : arrays
-        Samples in the order of the stream: each is predicted, then learned.
+        Samples in the order of the stream: each is predicted, then learned. Classes are met as
+        they come; the first sample of a classifier is learned, but not counted.
     deltas : sequence of float, optional
         By default :func:`candidate_deltas`.
     skip : int, default=0
@@ -133,7 +134,7 @@ def diameter_curve(
         raise ValueError(f"{type(model).__name__} has no cells: use AVMClassifier or AVMRegressor")
     if isinstance(model.coverage, coverage.Coverage):
         raise ValueError("the model's coverage brings its own delta: name only its shape")
-    if not 0 <= skip < np.shape(X)[0]:
+    if not 0 <= skip < np.shape(X)[0] - is_classifier(model):
         raise ValueError(f"skip must leave samples of the {np.shape(X)[0]} to count, got {skip!r}")
     chosen = np.sort(np.asarray(candidate_deltas(X) if deltas is None else deltas, np.float64))
     if not len(chosen):
@@ -207,16 +208,18 @@ def _run(
 ) -> tuple[float, int, int, float]:
     """Error, points, samples without room and microseconds per sample of one pass."""
     fresh = clone(model).set_params(**parameters)
-    truth = np.asarray(y)
-    known = {"classes": np.unique(truth)} if is_classifier(model) else {}
+    truth, classes = np.asarray(y), is_classifier(model)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CapWarning)  # to be expected of some, and in the result
+        if classes:  # they are met as the stream has them: a model that knows all is another one
+            fresh.partial_fit(X[:1], truth[:1])
+            X, truth, skip = X[1:], truth[1:], max(skip - 1, 0)
         start = perf_counter()
-        predicted = fresh.predict_then_learn(X, truth, **known)
+        predicted = fresh.predict_then_learn(X, truth)
         microseconds = 1e6 * (perf_counter() - start) / len(truth)
         fresh.flush()
-    wrong = (predicted != truth if known else (predicted - truth) ** 2)[skip:]
-    error = float(np.mean(wrong)) if known else float(np.sqrt(np.mean(wrong)))
+    wrong = (predicted != truth if classes else (predicted - truth) ** 2)[skip:]
+    error = float(np.mean(wrong)) if classes else float(np.sqrt(np.mean(wrong)))
     return error, fresh.model_order_, fresh.n_forced_, microseconds
 
 

@@ -185,6 +185,8 @@ class _StreamMetrics(Generic[_Summary]):
         self._recent.restore(arrays["recent"], int(places[0]))
         for name, sums in self._sums.items():
             sums.last = copied(arrays[name], sums.last)
+            if sums.last[0] < 0.0:  # weights, or squares
+                raise ValueError("the sums of a metric are negative")
 
 
 class ClassMetrics(_StreamMetrics[ClassSummary]):

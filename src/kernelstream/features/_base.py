@@ -24,6 +24,8 @@ from kernelstream.rows import plain_matrix, slice_rows
 _EARLY = 5
 #: Stored samples whose kernel values a file must have right.
 _CHECKED = 500
+#: Condition of a basis beyond which there is none.
+_WORST_ROOT = 1e15
 
 
 class FeatureLearner(FeatureParameters):
@@ -194,6 +196,8 @@ class FeatureLearner(FeatureParameters):
         if self._orthonormal and status["updates"]:
             right &= np.array_equal(M, unit) and np.array_equal(state.root[live], unit)
             right &= 0.99 <= status["ridge"] / max(self.alpha, 1e-14 * rank) <= 1.01
+        if self.align and rank and np.linalg.cond(state.root[live]) > _WORST_ROOT:
+            right = False  # features are computed with its inverse
         if not right:
             raise ValueError("the basis contradicts the factor")
 

@@ -15,9 +15,12 @@ from numpy.typing import NDArray
 
 from kernelstream.buffer import Buffer
 from kernelstream.core import ahead
+from kernelstream.core.blocks import block_pass
+from kernelstream.core.direct import GRADIENT
 from kernelstream.core.kernel import Rows
-from kernelstream.core.loop import block_pass, sample_pass
+from kernelstream.core.loop import sample_pass
 from kernelstream.core.passes import DIVERGED, DONE, FULL, LATE, ROOMY, UNUSABLE
+from kernelstream.core.reduce import KOMP
 from kernelstream.core.state import (
     SMALLEST_CAPACITY,
     State,
@@ -45,6 +48,8 @@ class KernelEstimator(LearnedFunction, BoundedMemory, SavedExpansion, StreamEsti
 
     kernel_: Annotated[Kernel, "The kernel with all its numbers."] = field(init=False)
     _lasting: ClassVar[tuple[str, ...]] = ("loss", "kernel", "gamma")  # cannot change on the way
+    _direct: ClassVar[int] = GRADIENT  # what gives coefficients to blocks: see core/direct
+    _reduce: ClassVar[Any] = KOMP  # what makes room: see core/reduce
     _factored: ClassVar[bool] = True  # whether the state needs a factor of its Gram matrix
     _multiplies: ClassVar[bool] = False  # whether steps of one sample have products for BLAS
     _waits: ClassVar[bool] = True  # whether samples may wait to be learned from together
@@ -62,8 +67,10 @@ class KernelEstimator(LearnedFunction, BoundedMemory, SavedExpansion, StreamEsti
         raise NotImplementedError
 
     def _pass(self) -> Callable[..., tuple[int, int]]:
-        """The compiled pass: see ``core/loop.py``."""
-        return sample_pass if self.batch_size == 1 else block_pass  # type: ignore[no-any-return]
+        """The compiled pass: see ``core/loop.py`` and ``core/blocks.py``."""
+        single = self.batch_size == 1
+        chosen = sample_pass(self._reduce) if single else block_pass(self._direct)
+        return chosen  # type: ignore[no-any-return]
 
     def _make_kernel(self, rows: Rows) -> Kernel:
         """The kernel, where it takes its numbers from the first samples."""
@@ -132,8 +139,8 @@ class KernelEstimator(LearnedFunction, BoundedMemory, SavedExpansion, StreamEsti
         compiled_pass = self._pass()
         if not ahead.is_cached(compiled_pass):
             ahead.explain()
-            if compiled_pass in (sample_pass, block_pass):
-                ahead.start(compiled_pass is block_pass)
+            step = "samples" if self.batch_size == 1 else "blocks"
+            ahead.start(step if self._factored else "others")
         self.kernel_ = self._make_kernel(rows)
         self._check_range(rows)
         check.note_features(self, X)

@@ -10,11 +10,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelstream import registry, renamed, storage
+from kernelstream import models, registry, renamed, storage
 from kernelstream._version import __version__
 from kernelstream.buffer import Buffer
 from kernelstream.compression import komp
 from kernelstream.compression.coverage import Coverage
+from kernelstream.core.passes import PROBE_EVERY
 from kernelstream.core.state import SMALLEST_CAPACITY, State, pack, unpack
 from kernelstream.expansion import KernelExpansion
 from kernelstream.kernels import Kernel, kernel_from_config
@@ -131,6 +132,8 @@ class SavedExpansion(SavedModel):
     def _unpack(self, arrays: Mapping[str, NDArray[Any]], status: dict[str, Any]) -> Any:
         state = unpack(dict(arrays), status, self._factored)
         komp.check_read(state, self.kernel_)
+        if not self._factored and state.status[0]["changes"] >= PROBE_EVERY:
+            raise ValueError("a state without a factor has nothing to be probed")
         return state
 
     def _stored_arrays(self) -> dict[str, NDArray[Any]]:
@@ -165,6 +168,8 @@ class SavedExpansion(SavedModel):
 
 def _kind(name: str) -> type[Saved] | None:
     """The class of a file's name; where none here has it, other packages are asked."""
+    if name not in _KINDS and name in models.__all__:
+        getattr(models, name)
     if name not in _KINDS:
         registry.methods()
     return _KINDS.get(name)

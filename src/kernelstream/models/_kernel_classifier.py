@@ -110,7 +110,8 @@ class CalibratedClassifier(StreamClassifier):
         model = super()._from_document(document._replace(arrays=arrays))
         if table is not None:
             shape = len(model.classes_) + 1, calibration.COLUMNS
-            if table.shape != shape or not calibration.is_possible(table):
+            fits = table.shape == shape and table.dtype == np.float64
+            if not fits or not calibration.is_possible(table):
                 raise ValueError("the calibration does not fit the classes")
             model._calibration = table
         return model

@@ -29,7 +29,7 @@ from kernelstream.schedules import StepSize
 class LinearOnFeatures(FlatEstimator):
     """Steps f <- (1 - eta alpha) f - eta l'(f(x), y) z(x) on features z of a kernel."""
 
-    _arrays = LinearState
+    _arrays: ClassVar[type[Any]] = LinearState
     _status = LINEAR_STATUS
     _lasting: ClassVar[tuple[str, ...]] = ("loss", "kernel", "gamma")
     _sets: ClassVar[int] = 1  # of weights: rows are so many times the outputs

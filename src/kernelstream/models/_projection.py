@@ -34,7 +34,6 @@ class ProjectingEstimator(KernelEstimator):
     _at_the_cap: ClassVar[str]  # what happens there, after "made room 3 times by"
 
     _grow: ClassVar[int] = SPAN  # see core/grow
-    _reduce: ClassVar[int]  # see core/reduce
 
     _lasting = ("kernel", "gamma", "degree", "coef0")
 

@@ -13,6 +13,9 @@ from kernelstream.kernels import Gaussian, Kernel, Laplacian, Matern32, Matern52
 from kernelstream.models._linear_features import LinearOnFeatures, phases
 from kernelstream.parameters import Whole
 
+#: Heavy tails give larger ones, whose phases would hold no digit.
+LARGEST_FREQUENCY = 1e9
+
 
 class RandomFeatures(LinearOnFeatures):
     """2 D features cos(w.x) / sqrt(D) and sin(w.x) / sqrt(D), whose products are near the kernel.
@@ -62,7 +65,8 @@ class RandomFeatures(LinearOnFeatures):
 
     def _check_read(self, state: Any) -> None:
         super()._check_read(state)
-        if state.order != self._size(state):
+        far = np.abs(state.points).max(initial=0.0) > LARGEST_FREQUENCY
+        if far or state.order != self._size(state):
             raise ValueError("the state's parts contradict one another")
 
 
@@ -91,4 +95,4 @@ def frequencies(kernel: Kernel, seed: int, count: int, features: int) -> NDArray
             f"random features need a kernel whose spectrum is known: 'rbf', 'laplacian', "
             f"'matern32' or 'matern52', got {kernel!r}"
         )
-    return np.clip(drawn.T, -1e9, 1e9)
+    return np.clip(drawn.T, -LARGEST_FREQUENCY, LARGEST_FREQUENCY)

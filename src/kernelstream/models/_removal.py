@@ -48,7 +48,6 @@ class RemovingEstimator(KernelEstimator):
 
     batch_size: ClassVar[int] = 1  # type: ignore[misc]
     average: ClassVar[bool] = False
-    _reduce: ClassVar[Any]  # see core/reduce
     _leaves: ClassVar[Any]  # which point leaves, in words
 
     _factored = False

@@ -165,12 +165,14 @@ class _COLK(_Paired):
         """``None`` switches this off. ``cvar`` needs none: it adds risk_weight / (1 - level).""",
     ] = 4.0
 
+    _direct = QUASI_GRADIENT
+
     def _choices(self, outputs: int, most: int) -> dict[str, Any]:
         risk, by_order = _RISKS[self.risk]
         order = int(self.order) if by_order else 2
         cut = largest_deviation(float(self.risk_weight), order, self.clip if risk != CVAR else None)
         return {
-            **super()._choices(outputs, most), "direct": QUASI_GRADIENT, "risk": risk,
+            **super()._choices(outputs, most), "risk": risk,
             "risk_weight": self.risk_weight, "moments": order, "level": self.level, "cut": cut,
         }  # fmt: skip
 

@@ -12,9 +12,9 @@ import numpy as np
 from numba.extending import is_jitted
 from numpy.typing import NDArray
 
+from kernelstream.core.blocks import advance, evaluate_block
 from kernelstream.core.direct.quasi_gradient import partner, tracking_rate
 from kernelstream.core.kernel import Program, Rows
-from kernelstream.core.loop import advance, evaluate_block
 from kernelstream.core.passes import DIVERGED, FULL, PROBE, PROBE_EVERY, roomy
 from kernelstream.core.state import State
 from kernelstream.errors import prefixed

@@ -27,6 +27,8 @@ from kernelstream.search import Choices
 
 #: Eigenvalues below this part of the largest are no features.
 _SMALLEST = 1e-8
+#: Entries of a map that are larger were not computed from a kernel matrix.
+_LARGEST = 1e50
 
 
 class _NOGD(LinearOnFeatures):
@@ -120,6 +122,7 @@ class _NOGD(LinearOnFeatures):
         with np.errstate(over="ignore"):
             agree = np.allclose(state.square_norms[:n], (points**2).sum(axis=0), 1e-6, 0.0)
             agree &= np.allclose(state.absolute_norms[:n], np.abs(points).sum(axis=0), 1e-6, 0.0)
+        agree &= np.abs(state.projection).max(initial=0.0) <= _LARGEST
         if not agree or (state.status[0]["features"] and n < self._size(state)):
             raise ValueError("the state's parts contradict one another")
 

@@ -143,6 +143,7 @@ class KernelPolicyEvaluation(Remembering):
     # What POLK takes as parameters: half the square of delta, and two states in each step.
     loss = "squared_error"
     batch_size: ClassVar[int] = STATES  # type: ignore[misc]
+    _direct = TRANSITION
     slack: ClassVar[int] = 0  # type: ignore[misc]
     _waits = False
 
@@ -220,7 +221,7 @@ class KernelPolicyEvaluation(Remembering):
 
     def _choices(self, outputs: int, most: int) -> dict[str, Any]:
         return {
-            **super()._choices(outputs, most), "direct": TRANSITION, "batch": 1,
+            **super()._choices(outputs, most), "batch": 1,
             "tracking": _METHODS[self.method], "tracking_rate": self.tracking_rate,
             **tracking_settings(self, "inverse_sqrt" if self.method == "corrected" else "constant"),
         }  # fmt: skip

@@ -8,11 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream.compression import komp
-from kernelstream.core.direct import GRADIENT
 from kernelstream.core.grow import SPAN
 from kernelstream.core.grow.later import catch_up
 from kernelstream.core.kernel import Rows
-from kernelstream.core.reduce import KOMP
 from kernelstream.core.reduce.komp import BLOCK, GREEDY, RANDOM, prune_block
 from kernelstream.core.schedule import FIXED
 from kernelstream.core.settings import make_settings
@@ -93,7 +91,7 @@ class _POLK(KernelEstimator):
             error = Parsimony(self._parsimony)
         form = (error.code, error.factor) if isinstance(error, Parsimony) else (FIXED, error)
         return {
-            "direct": GRADIENT, "grow": SPAN, "reduce": KOMP,
+            "direct": self._direct, "grow": SPAN, "reduce": self._reduce,
             "outputs": outputs, "compressed": self._projected,
             "loss": loss.code, "loss_number": loss.number or 0.0,
             "regularisation": self.alpha, "schedule": code, "initial_step": first_step,

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelstream.core.blocks import pull_pass
 from kernelstream.core.direct import PULL
 from kernelstream.core.kernel import Rows
-from kernelstream.core.loop import block_pass
 from kernelstream.core.loss import loss_values
 from kernelstream.core.schedule import step_size
 from kernelstream.core.threads import one_thread
@@ -78,7 +78,7 @@ def take_step(
     own_batch_size, model.batch_size = model.batch_size, len(pull)
     limit, settings, _ = model._make_plan()
     settings["direct"] = PULL
-    model._plan = limit, settings, block_pass
+    model._plan = limit, settings, pull_pass
     rule, steps = settings[0], model._state.status[0]["steps"]
     eta = float(step_size(rule.schedule, rule.initial_step, rule.decay, steps))
     pull *= pull_factor(coupling, model.kernel_, eta * total, unit, rows)

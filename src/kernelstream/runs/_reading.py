@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
@@ -13,6 +12,7 @@ import numpy as np
 from scipy.sparse import issparse, vstack
 
 from kernelstream.preparation import Preparation
+from kernelstream.runs._waiting import StopWaitingError, Waiting
 from kernelstream.streams import open_stream
 from kernelstream.streams.batch import Batch, Source, Text
 from kernelstream.streams.columns import check_present
@@ -48,10 +48,6 @@ def in_python(name: str, value: Any = None) -> str:
     return name if value is None else f"{name}={value!r}"
 
 
-class _StopWaitingError(Exception):
-    """Raised by :meth:`StreamRun.stop` where the run waits for its input."""
-
-
 class StreamRun:
     """Batches of a source, one after the other, until they are over or the run is stopped."""
 
@@ -78,7 +74,7 @@ class StreamRun:
         self._reason = ""
         self._first: Batch | None = None  # read, but not handed out
         self._position: Any = None  # see read
-        self._waiting_thread: int | None = None
+        self._waiting = Waiting() if self.name == "-" else None
         self._noted: list[str] = []
 
     # ---- the beginning ----------------------------------------------------------------
@@ -140,32 +136,28 @@ class StreamRun:
             return batch
         if self.stopping:
             return None
-        if self.name != "-":
+        if self._waiting is None:
             return next(self.source, None)
-        self._position = self.source.position
+        self._position, waiting = self.source.position, self._waiting
+        self.source.wait_with(lambda file: waiting.until_ready(file, lambda: self.stopping))
         try:
-            self._waiting_thread = threading.get_ident()
-            if self.stopping:  # since we looked
-                return None
-            batch = next(self.source, None)
-        except _StopWaitingError:
+            with waiting.hearing_signals():
+                batch = next(self.source, None)
+        except StopWaitingError:
             return None
-        finally:
-            self._waiting_thread = None
         self._position = None
         return batch
 
     def stop(self, reason: str = "stop()") -> None:
         """End the run after the batch it is at.
 
-        May be called from another thread, or from a signal handler: then also waiting for
-        standard input ends.
+        May be called from another thread, or from a signal handler: also waiting for standard
+        input ends.
         """
         self._reason = reason
         self.stopping = True
-        if self._waiting_thread == threading.get_ident():
-            self._waiting_thread = None
-            raise _StopWaitingError
+        if self._waiting is not None:
+            self._waiting.wake()
 
     def close(self) -> None:
         """Give back the file."""

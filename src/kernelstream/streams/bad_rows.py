@@ -57,9 +57,15 @@ class BadRows:
         state = state or {}
         self.name = name
         self.policy = policy
-        self.count: int = state.get("count", 0)
-        self.first: list[tuple[int, str]] = [(line, why) for line, why in state.get("first", [])]
-        if type(self.count) is not int or min(self.count, REMEMBERED) != len(self.first):
+        try:  # what a file says may be anything
+            self.count: int = state.get("count", 0)
+            self.first: list[tuple[int, str]] = [
+                (line, f"{why}") for line, why in state.get("first", [])
+            ]
+            possible = type(self.count) is int and min(self.count, REMEMBERED) == len(self.first)
+        except (AttributeError, TypeError, ValueError):
+            possible = False
+        if not possible:
             raise StreamError(f"The position in {name} contradicts itself: start again.")
         self._path = os.fspath(path) if policy == "quarantine" and path is not None else None
         self._header = header

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -110,6 +111,9 @@ class Source(ABC):
 
     @abstractmethod
     def __next__(self) -> Batch: ...
+
+    def wait_with(self, wait: Callable[[Any], None]) -> None:  # noqa: B027  (most never wait)
+        """Call ``wait`` with the file before each read that may have to wait for more."""
 
     def close(self) -> None:  # noqa: B027  (most have nothing open)
         """Give back the file."""

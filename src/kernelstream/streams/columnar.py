@@ -122,7 +122,7 @@ def open_parquet(path: str, format: str, reading: Reading) -> TableSource:
     try:
         # Pages are read through a small buffer: else a row group is held as a whole.
         file = parquet.ParquetFile(path, buffer_size=1 << 20)
-    except (arrow.ArrowInvalid, OSError) as error:
+    except (arrow.ArrowException, OSError) as error:
         raise _unreadable(path, "Parquet", error) from None
 
     def tables(row: int, selected: list[str]) -> Iterator[Any]:
@@ -154,7 +154,7 @@ def open_ipc(path: str, format: str, reading: Reading) -> TableSource:
             file.seek(0)
             reader = arrow.ipc.open_stream(file)
             batches = iter(reader)
-    except (arrow.ArrowInvalid, OSError) as error:
+    except (arrow.ArrowException, OSError) as error:
         raise _unreadable(path, "Arrow IPC", error) from None
 
     def tables(row: int, selected: list[str]) -> Iterator[Any]:
@@ -195,6 +195,8 @@ def _skip_rows(tables: Iterator[Any], n_rows: int) -> Iterator[Any]:
 
 
 def _unreadable(path: str, format: str, error: Exception) -> StreamError:
+    if isinstance(error, MemoryError):  # Arrow has one that is both
+        raise error
     return StreamError(
         f"{path} is no {format} file ({_reason(error)}). Name its format with --format (format=)."
     )

@@ -64,6 +64,8 @@ class Reading:
 
     def check_position(self, format: str) -> None:
         """Refuse a position of other data, or one that cannot be."""
+        if self.position is not None and not isinstance(self.position, dict):
+            raise StreamError("The position is none in a stream: start again.")
         position = self.position or {"format": format}
         for name in {"offset", "line", "rows", "row", "n_features"} & set(position):
             if type(position[name]) is not int or not 0 <= position[name] < 2**62:

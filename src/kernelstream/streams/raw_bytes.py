@@ -7,6 +7,7 @@ import select
 import sys
 import weakref
 import zlib
+from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from kernelstream.streams.errors import StreamError
@@ -22,6 +23,8 @@ class ByteStream:
         self.can_rewind = path != "-"  # whether the same bytes can be opened once more
         self.name = path if self.can_rewind else "standard input"
         self._file: BinaryIO = open_file(path) if self.can_rewind else _standard_input()
+        #: What is called with the file before each read that may have to wait.
+        self.wait: Callable[[BinaryIO], None] = lambda file: None
         if self.can_rewind:  # also when an error leaves nobody to call `close`
             weakref.finalize(self, self._file.close)
         start = b""
@@ -87,6 +90,7 @@ class ByteStream:
     def _read_raw(self, size: int) -> bytes:
         """One read that does not wait for more than there is."""
         file: Any = self._file
+        self.wait(file)
         try:
             return (file.read1(size) if hasattr(file, "read1") else file.read(size)) or b""
         except OSError as error:

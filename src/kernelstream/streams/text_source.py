@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,6 +71,10 @@ class TextSource(Source):
     def _nothing(self, without: str) -> StreamError:
         nothing = StreamError(f"{self.name} {without}: there is nothing to read.")
         return self._reader.failure or nothing
+
+    def wait_with(self, wait: Callable[[Any], None]) -> None:
+        """Call ``wait`` with the file before each read that may have to wait for more."""
+        self._stream.wait = wait
 
     @property
     def position(self) -> dict[str, Any]:

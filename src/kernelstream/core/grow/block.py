@@ -29,6 +29,7 @@ from kernelstream.core.jit import allocating, compiled, inner, merged
 from kernelstream.core.kernel import Rows, kernel_rows, self_value
 from kernelstream.core.lanes import dot, fma
 from kernelstream.core.reduce.komp import BLOCK, remove_point
+from kernelstream.core.tables import copy_row, same_row
 
 
 @compiled
@@ -92,17 +93,17 @@ def take_in_block(state, program, block, values, norms, new, q, outputs):
         twin = -1
         for k in range(fresh):
             if norms[k, 0] == norms[r, 0] and norms[k, 1] == norms[r, 1]:
-                twin = k if (block[k] == block[r]).all() else twin
+                twin = k if same_row(block, k, r) else twin
         if twin >= 0:
             status.dependent += 1
             for c in range(columns):
                 new[twin, c] += new[r, c]
             continue
         if fresh != r:
-            block[fresh] = block[r]
-            values[fresh] = values[r]
-            norms[fresh] = norms[r]
-            new[fresh] = new[r]
+            copy_row(block, r, block, fresh)
+            copy_row(values, r, values, fresh)
+            copy_row(norms, r, norms, fresh)
+            copy_row(new, r, new, fresh)
         self_values[fresh] = k_xx
         fresh += 1
     if fresh == 0:

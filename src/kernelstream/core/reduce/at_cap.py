@@ -21,8 +21,8 @@ from kernelstream.core.reduce.unbiased import remove_unbiased
 
 
 @inline
-def leave(state, rule, eta, program, point, work, values, norms, neighbours, extra):
-    """Make room for one point, by the rule's own code. The arguments are those of a pass."""
+def remove_one(state, rule, eta, program, point, work, values, norms):
+    """One point leaves. The arguments are those of a pass."""
     if rule.reduce == RANDOM:
         remove_random(state)
     elif rule.reduce == WINDOW:
@@ -33,7 +33,12 @@ def leave(state, rule, eta, program, point, work, values, norms, neighbours, ext
         remove_unbiased(state, rule, eta, work)
     elif rule.reduce == FORGET:
         shrink_and_forget(state, rule, program, point, work, values, norms)
-    elif rule.reduce == TO_NEWEST:
+
+
+@inline
+def replace(state, rule, program, point, work, values, neighbours, extra):
+    """One point leaves, and others change in its stead."""
+    if rule.reduce == TO_NEWEST:
         replace_one(state, rule.outputs, values, neighbours)
     elif rule.reduce == TO_NEIGHBOURS:
         find_neighbours(state, program, point, work, neighbours)

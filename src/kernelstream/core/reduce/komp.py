@@ -107,7 +107,8 @@ def _prune_blocked(state, outputs, error, budget, most, expected):
             for j in range(n):
                 if place[j] < 0 and (best < 0 or costs[j] < costs[best]):
                     best = j
-            rows[i] = state.factor[best, :n]
+            for k in range(n):
+                rows[i, k] = state.factor[best, k]
             place[best] = i
         base = np.empty((candidates, n))
         multiply(rows, False, state.factor, True, base, rows.shape[0], n, n, 1.0, 0.0)
@@ -128,7 +129,8 @@ def _prune_blocked(state, outputs, error, budget, most, expected):
             planned += costs[j]
             column = chosen[r]
             if place[j] >= 0:
-                column[:] = base[place[j]]
+                for i in range(n):
+                    column[i] = base[place[j], i]
             else:
                 for i in range(n):
                     column[i] = dot(state.factor, i, state.factor, j, 0, n)

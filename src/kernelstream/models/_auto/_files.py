@@ -55,6 +55,8 @@ def read_group(
     for name in GroupState._fields[1:]:
         fill({name: live(name, getattr(group.state, name), group.order)}, arrays)
     fill({"turn": group.turn, "base": group.base}, arrays)
+    if min(part.min(initial=0.0) for part in (group.state.scales, group.state.slopes)) < 0.0:
+        raise ValueError("the scales of a group are negative")
     if not group.residual() <= 1e-3:
         raise ValueError("the factor of a group does not belong to its points")
     return group

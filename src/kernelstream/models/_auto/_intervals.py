@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy import special
 
 from kernelstream.core.experts.intervals import (
     LARGEST,
@@ -31,7 +31,7 @@ class Intervals:
     """Latest errors of some predictors of one stream."""
 
     def __init__(self, predictors: int) -> None:
-        first = NORMAL * ndtri(0.5 + (np.arange(_FIRST) + 0.5) / (2 * _FIRST))
+        first = NORMAL * special.ndtri(0.5 + (np.arange(_FIRST) + 0.5) / (2 * _FIRST))
         latest = np.zeros((predictors, ROOM))
         latest[:, :_FIRST] = first
         self.state = IntervalState(

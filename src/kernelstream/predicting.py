@@ -1,0 +1,136 @@
+"""What a model for raw rows predicts, and what it says about that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from kernelstream.explanation import Explanation, explain
+from kernelstream.importances import ColumnImportances, features_by_column
+from kernelstream.preparation import Preparation
+from kernelstream.streams.batch import Batch
+from kernelstream.streams.python_rows import as_batch
+
+if TYPE_CHECKING:  # the detector is imported where one is wanted: predictions need none
+    from kernelstream.models.novelty import NoveltyDetector
+
+
+class PredictsRows:
+    """Predictions for raw rows; :class:`~kernelstream.StreamModel` adds learning and files."""
+
+    # Supplied by the model.
+    model: Any
+    estimator: Any
+    preparation: Preparation
+    target: str
+    task: str
+    importances: ColumnImportances | None
+    detector: NoveltyDetector | None
+    _kind: str | None
+
+    def predict(self, rows: Any) -> NDArray[Any]:
+        """Labels as they are in the stream, or numbers in the target's own units."""
+        X = self._features(rows)
+        if not X.shape[0]:
+            return self.model.classes_[:0] if self.task == "classification" else np.empty(0)
+        return self.estimator.predict(X)  # type: ignore[no-any-return]
+
+    def predict_one(self, row: Mapping[str, Any]) -> Any:
+        """The prediction for one row: a label, or a number."""
+        return self.predict(row)[0].item()
+
+    @available_if(lambda self: hasattr(self.model, "decision_function"))
+    def decision_function(self, rows: Any) -> NDArray[np.float64]:
+        """The estimator's ``decision_function``."""
+        return self.model.decision_function(self._features(rows))  # type: ignore[no-any-return]
+
+    @available_if(lambda self: hasattr(self.model, "predict_proba"))
+    def predict_proba(self, rows: Any) -> NDArray[np.float64]:
+        """The probability of each of ``classes_``, where the estimator has it."""
+        return self.model.predict_proba(self._features(rows))  # type: ignore[no-any-return]
+
+    @available_if(lambda self: hasattr(self.model, "predict_interval"))
+    def predict_interval(self, rows: Any, coverage: float = 0.9) -> NDArray[np.float64]:
+        """(n, 2): the estimator's ``predict_interval``, where it has one."""
+        X = self._features(rows)
+        if not X.shape[0]:
+            return np.empty((0, 2))
+        return self.model.predict_interval(X, coverage)  # type: ignore[no-any-return]
+
+    def novelty(self, rows: Any) -> NDArray[np.float64]:
+        """(n,): which part of the latest rows was less unusual than each of these, from 0 to 1.
+
+        After :meth:`follow_novelty` and some rows.
+        """
+        if self.detector is None or not hasattr(self.detector, "_state"):
+            raise ValueError("which rows are usual was not learned: call follow_novelty() first")
+        X = self._features(rows)
+        return self.detector.novelty(X) if X.shape[0] else np.empty(0)
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels met so far, sorted."""
+        return self.model.classes_  # type: ignore[no-any-return]
+
+    @property
+    def column_importances_(self) -> dict[str, float]:
+        """How much each raw column matters, as parts of 1, largest first.
+
+        After :meth:`follow_importances`: what shuffling it among the latest rows adds to the loss.
+        Else how strongly predictions react to it, where the estimator knows; or nothing.
+        """
+        if self.importances is not None and self.importances.means:
+            return self.importances.shares()
+        if not hasattr(self.model, "column_importances_"):
+            return {}
+        shares = self.model.column_importances_
+        columns = features_by_column(self.preparation)
+        found = {name: float(shares[places].sum()) for name, places in columns.items()}
+        return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+    def explain(self, rows: Any, most: int = 5) -> list[Explanation]:
+        """What decided the prediction of each row.
+
+        Parameters
+        ----------
+        rows : data frame, dict, list of dicts, columns or batch
+        most : int, default=5
+            Columns to be named in each.
+        """
+        self._check_taught()
+        batch = self._batch(rows)
+        return explain(self, batch, most) if len(batch) else []
+
+    def what_it_did(self) -> str:
+        """A sentence about how it predicts and what changed; nothing where it has none."""
+        if not hasattr(self.model, "_state"):
+            return ""
+        return str(self.model._what_it_did(self.column_importances_))
+
+    def _check_taught(self) -> None:
+        check_is_fitted(
+            self.estimator, msg="This StreamModel has not learned from any row with a target yet."
+        )
+
+    def _features(self, rows: Any) -> Any:
+        self._check_taught()
+        return self.preparation.transform(self._batch(rows))
+
+    def _batch(self, rows: Any, labelled: bool = False) -> Batch:
+        """Rows in whatever form, with the columns that are looked at."""
+        if isinstance(rows, Batch):
+            return rows
+        preparation = self.preparation
+        schema: dict[str, str | None] = {
+            name: kind
+            for name, kind in preparation.schema.items()
+            if name not in preparation.ignore
+        }
+        if labelled:
+            schema[self.target] = self._kind or preparation.schema.get(self.target)
+        return as_batch(rows, schema, unnamed=preparation.matrix_width is not None)[0]
