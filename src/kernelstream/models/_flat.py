@@ -229,7 +229,7 @@ class FlatEstimator(StreamEstimator):
             )
         self._check_parameters()
         self._call = True
-        self._learn(check.check_rows(self, x[None]), np.atleast_1d(target)[None], None)
+        self._learn(check.check_rows(self, x[None]), np.asarray(target, float)[None], None)
 
     # ---- files ------------------------------------------------------------------------
 
