@@ -102,6 +102,7 @@ def test_the_command(tool, rows, tmp_path):
     seen = json.loads(tool("inspect", "m.ks", "--json").out)
     assert seen["importances"] == told["importances"]
     assert set(told["importances"]) >= {"x", "y", "city"}
+    assert "missing elsewhere" not in told["importances"]  # there are no such gaps
     assert "Which columns matter" in (tmp_path / "page.html").read_text()
     lines = tool("predict", "m.ks", rows, "--explain").out.splitlines()
     assert lines[0].endswith(",because")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, Self
@@ -115,6 +116,9 @@ class StreamModel(PredictsRows, Saved):
         self.importances: ColumnImportances | None = None
         #: Says how unusual rows are, where that is wanted: see :meth:`follow_novelty`.
         self.detector = None
+        #: Sizes of errors, in order, on rows that the model had not learned from, where they were
+        #: measured: see :meth:`predict_interval`. Forgotten when it learns on.
+        self.errors_apart: NDArray[np.float64] | None = None
 
     def follow_importances(self) -> Self:
         """From now on, learn along which columns matter: what shuffling each does to the loss.
@@ -240,7 +244,7 @@ class StreamModel(PredictsRows, Saved):
         """Features, targets, and which rows have one."""
         targets, known, kind = self._targets(batch)
         X = self.preparation.transform(batch, learn=True)
-        self._kind = kind
+        self._kind, self.errors_apart = kind, None
         self.unlabelled_ += len(known) - int(np.count_nonzero(known))
         return X, targets, known
 
@@ -337,12 +341,22 @@ class StreamModel(PredictsRows, Saved):
         """A copy with another trained estimator for the same prepared rows."""
         result = copy.deepcopy(self)
         result.model = result.estimator = model
+        result.errors_apart = None
         if isinstance(self.estimator, InUnits):
             result.estimator = copy.deepcopy(self.estimator)
             result.estimator.regressor = model
         return result
 
     # ---- files ------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file: plain data, checksummed, replaced atomically."""
+        header, arrays = self._document()
+        if self.errors_apart is not None:
+            # Not in the document, nor in fingerprints: it is not learned, and a run that was gone
+            # on with just before its end does not know it.
+            arrays = arrays | {"errors_apart": self.errors_apart}
+        storage.write(path, type(self).__name__, header, arrays)
 
     def _document(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         return document_of(self)

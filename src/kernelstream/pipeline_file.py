@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream import storage
@@ -74,6 +75,13 @@ def restored(cls: type[Model], document: storage.Document) -> Model:
         result.importances = ColumnImportances.from_document(
             header["importances"], held, preparation.width
         )
+    result.errors_apart = arrays.get("errors_apart")
+    if result.errors_apart is not None:
+        errors = result.errors_apart
+        if errors.ndim != 1 or errors.dtype != np.float64 or not np.isfinite(errors).all():
+            raise ValueError("the errors on rows that were not learned are not numbers")
+        if not len(errors) or errors[0] < 0.0 or (np.diff(errors) < 0.0).any():
+            raise ValueError("the errors on rows that were not learned are out of range")
     if header.get("detector") is not None:
         from kernelstream.models.novelty import NoveltyDetector
 

@@ -13,11 +13,16 @@ from sklearn.utils.validation import check_is_fitted
 from kernelstream.explanation import Explanation, explain
 from kernelstream.importances import ColumnImportances, features_by_column
 from kernelstream.preparation import Preparation
+from kernelstream.raw_columns import MISSING
 from kernelstream.streams.batch import Batch
 from kernelstream.streams.python_rows import as_batch
 
 if TYPE_CHECKING:  # the detector is imported where one is wanted: predictions need none
     from kernelstream.models.novelty import NoveltyDetector
+
+
+#: Parts of importances below are shown as 0 %.
+_NOTHING = 0.0005
 
 
 class PredictsRows:
@@ -31,6 +36,7 @@ class PredictsRows:
     task: str
     importances: ColumnImportances | None
     detector: NoveltyDetector | None
+    errors_apart: NDArray[np.float64] | None
     _kind: str | None
 
     def predict(self, rows: Any) -> NDArray[Any]:
@@ -56,20 +62,31 @@ class PredictsRows:
 
     @available_if(lambda self: hasattr(self.model, "predict_interval"))
     def predict_interval(self, rows: Any, coverage: float = 0.9) -> NDArray[np.float64]:
-        """(n, 2): the estimator's ``predict_interval``, where it has one."""
+        """(n, 2): the estimator's ``predict_interval``, where it has one.
+
+        After a :class:`~kernelstream.Run` at least as wide as errors on its last rows demand, of a
+        copy of the model that had not learned from them: the estimator itself only knows errors
+        made while it learned on.
+        """
         X = self._features(rows)
         if not X.shape[0]:
             return np.empty((0, 2))
-        return self.model.predict_interval(X, coverage)  # type: ignore[no-any-return]
+        found = self.model.predict_interval(X, coverage)
+        if self.errors_apart is not None:
+            half = float(np.quantile(self.errors_apart, coverage, method="higher"))
+            wider = np.maximum(0.0, half - 0.5 * (found[:, 1] - found[:, 0]))
+            found = np.column_stack([found[:, 0] - wider, found[:, 1] + wider])
+        return found  # type: ignore[no-any-return]
 
     def novelty(self, rows: Any) -> NDArray[np.float64]:
         """(n,): which part of the latest rows was less unusual than each of these, from 0 to 1.
 
-        After :meth:`follow_novelty` and some rows.
+        After :meth:`follow_novelty` and some rows. Dates, and numbers that run on like a counter,
+        do not make a row unusual.
         """
         if self.detector is None or not hasattr(self.detector, "_state"):
             raise ValueError("which rows are usual was not learned: call follow_novelty() first")
-        X = self._features(rows)
+        X = self.preparation.hold_running(self._features(rows))
         return self.detector.novelty(X) if X.shape[0] else np.empty(0)
 
     @property
@@ -85,13 +102,15 @@ class PredictsRows:
         Else how strongly predictions react to it, where the estimator knows; or nothing.
         """
         if self.importances is not None and self.importances.means:
-            return self.importances.shares()
-        if not hasattr(self.model, "column_importances_"):
+            found = self.importances.shares()
+        elif hasattr(self.model, "column_importances_"):
+            shares, columns = self.model.column_importances_, features_by_column(self.preparation)
+            found = {name: float(shares[places].sum()) for name, places in columns.items()}
+        else:
             return {}
-        shares = self.model.column_importances_
-        columns = features_by_column(self.preparation)
-        found = {name: float(shares[places].sum()) for name, places in columns.items()}
-        return dict(sorted(found.items(), key=lambda item: -item[1]))
+        ranked = sorted(found.items(), key=lambda item: -item[1])
+        # A feature of none of the columns is there for gaps that may come.
+        return {name: part for name, part in ranked if part >= _NOTHING or name != MISSING}
 
     def explain(self, rows: Any, most: int = 5) -> list[Explanation]:
         """What decided the prediction of each row.

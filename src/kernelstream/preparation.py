@@ -113,9 +113,9 @@ class Preparation:
         if units not in UNITS:
             raise ValueError(f"units must be one of {UNITS}, got {units!r:.80}")
         self.units = units
-        self.matrix_width = matrix_width and _whole("matrix_width", matrix_width, LARGEST_WIDTH)
-        self.warm_up = _whole("warm_up", warm_up, LARGEST_WARM_UP)
-        self.buckets = _whole("buckets", buckets, LARGEST_WIDTH)
+        self.matrix_width = matrix_width and raw.whole("matrix_width", matrix_width, LARGEST_WIDTH)
+        self.warm_up = raw.whole("warm_up", warm_up, LARGEST_WARM_UP)
+        self.buckets = raw.whole("buckets", buckets, LARGEST_WIDTH)
         self.standardise = bool(standardise)
 
         used = {name: kind for name, kind in schema.items() if name not in self.ignore}
@@ -149,18 +149,16 @@ class Preparation:
             raise ValueError("the layout has been decided: use a new Preparation")
         if not len(batch):
             raise ValueError("the first batch has no rows: the layout cannot be decided")
-        if batch.matrix is not None and not self.matrix_width:
-            raise ValueError(
-                f"the batch has {batch.matrix.shape[1]} features without names: give matrix_width"
-            )
         sparse = batch.matrix is not None and issparse(batch.matrix)
+        if batch.matrix is not None and not self.matrix_width:
+            count = batch.matrix.shape[1]
+            raise ValueError(f"the batch has {count} features without names: give matrix_width")
         parts = self._parts(batch, sparse)
         missing: Any = np.isnan(parts.table[: len(self._numbers)]).any(axis=1)
         if parts.sparse is not None:
-            total = (
-                min(float(np.square(parts.sparse.data).mean()), 1e300) if parts.sparse.nnz else 0
-            )
-            self._square_norm = float(total * (parts.sparse.nnz / len(batch)))
+            data = parts.sparse.data
+            mean = min(float(np.square(data).mean()), 1e300) if len(data) else 0.0
+            self._square_norm = mean * (len(data) / len(batch))
         self._indicators = [name for name, gap in zip(self._numbers, missing, strict=True) if gap]
         self._sparse = sparse
         self._units = self._new_units(len(parts.table))
@@ -204,7 +202,7 @@ class Preparation:
         Sparse features without names are numbered from 1 as in LIBSVM text, dense ones from 0.
         """
         names = [*self._measured, *(f"{name} is missing" for name in self._own_indicators())]
-        names += ["missing elsewhere"] * self._shares
+        names += [raw.MISSING] * self._shares
         for name in self._dates:
             names += [f"{name} {wave} {part}" for part, _ in CIRCLES for wave in ("sin", "cos")]
         names += [unnamed(place, self._sparse) for place in range(self.matrix_width or 0)]
@@ -285,6 +283,18 @@ class Preparation:
             self._units, self._categories = units, categories
         return features
 
+    def hold_running(self, X: Any) -> Any:
+        """Features that are not learned, without what is new only because time goes on.
+
+        Dates as numbers, and numbers that run on like a counter, stay in the range they had lately.
+        """
+        if not isinstance(self._units, MovingUnits) or not self.standardise:
+            return X
+        named, end = len(self._measured), self.width - (self.buckets if self._texts else 0)
+        places = np.r_[:named, end - self._dense_width : end]
+        bounds = self._units.running_range(dates=slice(len(self._numbers), named))
+        return raw.clipped(X, places, bounds)
+
     def _parts(self, batch: Batch, sparse: bool) -> _Parts:
         """The columns that are used, or an error that names the one that cannot be."""
         columns = {name: self._column(batch, name) for name in self._used}
@@ -328,11 +338,8 @@ class Preparation:
             return
         for row, place in np.argwhere(np.abs(table.T) > LARGEST_ENTRY)[:1]:
             names = self._measured
-            column = (
-                f"column {names[place]!r}"
-                if place < len(names)
-                else unnamed(place - len(names), sparse=False)
-            )
+            dense = unnamed(place - len(names), sparse=False)
+            column = f"column {names[place]!r}" if place < len(names) else dense
             raise ValueError(raw.refusal(table[place, row], batch.lines[row], column))
 
     def _assemble(
@@ -422,9 +429,8 @@ class Preparation:
         except (KeyError, TypeError) as error:
             raise ValueError(f"not a valid preparation: {error}") from None
         numbers = result._numbers
-        if not isinstance(indicators, list) or indicators != [
-            n for n in numbers if n in indicators
-        ]:
+        known = isinstance(indicators, list) and [n for n in numbers if n in indicators]
+        if indicators != known:
             raise ValueError("the indicators are not columns of numbers")
         if type(held) is not bool:
             raise ValueError("the units are neither held nor moving")
@@ -442,9 +448,3 @@ class Preparation:
         width = len(result._measured) + result._dense_width
         result._units = result._new_units(0).restore(arrays, width)
         return result
-
-
-def _whole(name: str, value: Any, most: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= most:
-        raise ValueError(f"{name} must be a whole number from 1 to {most}, got {value!r:.80}")
-    return int(value)

@@ -14,6 +14,9 @@ from kernelstream.streams.batch import Batch, Column, Text
 #: Circles on which a date lies, and how many places each has.
 CIRCLES = (("hour", 1440), ("weekday", 7), ("day of year", 366))
 
+#: The feature that shows gaps in columns without an indicator of their own.
+MISSING = "missing elsewhere"
+
 
 def unnamed(place: int, sparse: bool) -> str:
     """What a feature without name is called."""
@@ -130,3 +133,20 @@ def as_csr(dense: NDArray[np.float64]) -> Any:
     np.cumsum(np.count_nonzero(kept, axis=1), out=starts[1:])
     places = np.broadcast_to(np.arange(width, dtype=np.int32), (n, width))[kept]
     return csr_array((rows[kept], places, starts), shape=(n, width))
+
+
+def clipped(X: Any, places: NDArray[np.intp], bounds: Any) -> Any:
+    """Features, dense or CSR, some of them in their range (the least of each, the most)."""
+    least, most = np.full((2, X.shape[1]), [[-np.inf], [np.inf]])
+    least[places], most[places] = bounds
+    if not issparse(X):
+        return np.clip(X, least, most)
+    data = np.clip(X.data, least[X.indices], most[X.indices])
+    return csr_array((data, X.indices, X.indptr), shape=X.shape)
+
+
+def whole(name: str, value: Any, most: int) -> int:
+    """A number of a parameter's that must be whole, from 1 to ``most``."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= most:
+        raise ValueError(f"{name} must be a whole number from 1 to {most}, got {value!r:.80}")
+    return int(value)

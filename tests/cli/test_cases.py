@@ -751,6 +751,18 @@ def test_dates_that_are_read_as_texts_are_noted(tool, tmp_path, written):
     (tmp_path / "dates.csv").write_text("opened,x,y\n" + rows)
     shown = " ".join(tool("learn", "dates.csv", "--target", "y", "--model", "polk").out.split())
     assert "column 'opened' is taken as text: dates are read where they are written" in shown
+    assert "leave the column out (--drop opened)" in shown
+
+
+def test_texts_that_never_come_again_are_noted(tool, tmp_path):
+    rows = "".join(f"order-{i},{'ab'[i % 2]},label-{i % 3}\n" for i in range(60))
+    (tmp_path / "orders.csv").write_text("order_id,kind,y\n" + rows)
+    words = ("learn", "orders.csv", "--target", "y", "--model", "polk")
+    shown = " ".join(tool(*words).out.split())
+    assert "column 'order_id' differs in (nearly) every row" in shown
+    assert "(--drop order_id)" in shown
+    assert "column 'kind' differs" not in shown
+    assert "differs" not in tool(*words, "--drop", "order_id").out
 
 
 def test_labels_that_look_like_markup(tool, tmp_path):

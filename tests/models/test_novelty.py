@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import SkipTestWarning
 from sklearn.utils.estimator_checks import check_estimator
@@ -69,6 +70,34 @@ def test_it_follows_a_stream_that_changes():
     assert np.mean(detector.predict(X[-300:]) == -1) < 0.25
 
 
+def test_usual_rows_after_the_last_are_not_unusual_where_neighbours_are_alike():
+    # A circle, slowly: the row after the one just learned is always well known.
+    n, random = 3600, np.random.default_rng(0)
+    angle = 2.0 * np.pi * np.arange(n) / 700.0
+    X = np.column_stack([np.cos(angle), np.sin(angle), random.normal(size=n)])
+    detector = NoveltyDetector(random_state=0).partial_fit(X[:3000])
+    assert 0.25 < detector.novelty(X[3000:]).mean() < 0.75
+    unusual = detector.novelty(X[3000:] + np.array([0.0, 0.0, 6.0]))
+    assert np.median(unusual) > 0.95
+
+
+@pytest.mark.parametrize("standardise", [True, False])
+def test_what_runs_on_is_no_news(standardise):
+    n, random = 3000, np.random.default_rng(0)
+    rows = {"count": np.arange(n) + 5e4, "x": random.normal(size=n), "y": random.normal(size=n)}
+    if standardise:  # else the detector has units of its own
+        hours = np.arange(n).astype("timedelta64[h]")
+        rows["time"] = np.datetime64("2024-01-01T00:00:00", "us") + hours
+    model = StreamModel.for_rows(rows, "y", "polk", standardise=standardise).follow_novelty()
+    model.learn({name: column[:2500] for name, column in rows.items()})
+    after = {name: column[2500:] for name, column in rows.items()}
+    assert 0.25 < model.novelty(after).mean() < 0.7
+    later = after | {"count": after["count"] + 9e4}
+    assert np.array_equal(model.novelty(later)[400:], model.novelty(after)[400:])
+    unusual = model.novelty(after | {"x": after["x"] + 9.0})
+    assert np.median(unusual) > 0.95
+
+
 @pytest.mark.slow
 def test_scikit_learn_s_contract():
     with warnings.catch_warnings():
@@ -85,5 +114,11 @@ def test_with_a_model(tool, tmp_path, rows):
     assert len(set(values)) > 100
     model = load(tmp_path / "m.ks")
     assert isinstance(model, StreamModel)
+    assert "moved on" not in tool("predict", "m.ks", rows, "--novelty").err
+    other = pd.read_csv(rows)
+    other["x"], other["y"] = other["x"] + 40.0, other["y"] - 40.0
+    other.to_csv("other.csv", index=False)
+    told = tool("predict", "m.ks", "other.csv", "--novelty").err
+    assert "400 of 400 rows are more unusual than 95 %" in told
     tool("learn", rows, "--target", "label", "--model", "polk", "--out", "n.ks")
     assert "use learn --anomalies" in tool("predict", "n.ks", rows, "--novelty", code=2).err

@@ -132,3 +132,9 @@ def test_columns_of_no_kind_are_refused(odd):
 def test_an_array_where_names_are_missing():
     with pytest.raises(StreamError, match="the features have no names: give an array"):
         as_batch({"a": [1.0]}, {}, unnamed=True)
+
+
+def test_dates_with_dots_are_day_month_year():
+    batch, _ = as_batch([{"t": "1.3.2024 08:00"}, {"t": "31.12.2023"}], {"t": "date"})
+    expected = np.array(["2024-03-01T08:00", "2023-12-31"], "M8[us]")
+    assert np.array_equal(batch.columns["t"], expected)

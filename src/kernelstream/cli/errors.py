@@ -38,7 +38,7 @@ def not_accepted(
     cure = f"{'use' if len(accepted) == 1 else 'use one of:'} {', '.join(accepted)}"
     from kernelstream.streams.columns import nearest  # not before something is wrong
 
-    near = nearest(str(given), words, likeness=0.6)
+    near = nearest(str(given), words)
     if near is not None:
         cure = f"did you mean {near}? {cure.capitalize()}"
     reason = f": it takes {needed}" if needed else ""

@@ -17,7 +17,7 @@ from kernelstream import storage
 from kernelstream.cli import options
 from kernelstream.cli.errors import UserError, check_outputs
 from kernelstream.cli.running import open_rows, warn_of_bad_rows
-from kernelstream.cli.terminal import Console, data_text, print_json
+from kernelstream.cli.terminal import Console, complain, data_text, print_json
 from kernelstream.errors import naming
 from kernelstream.pipeline import StreamModel
 from kernelstream.storage import ModelFileError, replacing
@@ -29,6 +29,8 @@ DataFile = Annotated[str, typer.Argument(help="Raw rows as learned from; - is st
 
 #: Columns that --explain names.
 _EFFECTS = 3
+#: Where more than half of at least so many rows are this unusual, it is the stream that is.
+_FEWEST_ROWS, _UNUSUAL = 20, 0.95
 #: Suffixes that say of a file what predictions are not.
 _NOT_CSV = {".parquet", ".arrow", ".feather", ".npz", ".json", ".html", ".ks"}
 
@@ -55,7 +57,9 @@ def predict(
         Optional[float],
         typer.Option(
             help="Also an interval, low and high, that contains the true number this often: 0.9, "
-            "for example (learn --model auto or krlst)."
+            "for example (learn --model auto or krlst). It holds for rows like the last ones that "
+            "were learned from; learn measures errors of a model that has not seen these rows, and "
+            "intervals are as wide as those demand."
         ),
     ] = None,
     explain: Annotated[
@@ -71,7 +75,7 @@ def predict(
         typer.Option(
             "--novelty",
             help="Also how unusual each row is: which part of the rows learned last was less "
-            "unusual, from 0 to 1 (learn --anomalies).",
+            "unusual, from 0 to 1; usual rows have all values equally often (learn --anomalies).",
         ),
     ] = False,
     keep: Annotated[
@@ -90,8 +94,9 @@ def predict(
     beside = _score_columns(learned, scores, probabilities) | _interval_columns(learned, interval)
     if novelty and learned.detector is None:
         raise UserError(f"{model} does not know which rows are usual", "use learn --anomalies")
+    watch = _Unusual(learned)
     if novelty:
-        beside[("novelty",)] = learned.novelty
+        beside[("novelty",)] = watch.novelty
     ours = ["line", f"predicted_{learned.target}", *itertools.chain.from_iterable(beside)]
     ours += ["because"] * explain
     theirs = [f"{name}_" if name in ours else name for name in kept]
@@ -113,6 +118,7 @@ def predict(
                 if file == "-":
                     stream.flush()  # whoever sent the rows may be waiting for the answer
         warn_of_bad_rows(source)
+        watch.complain()
 
 
 def evaluate(
@@ -245,6 +251,28 @@ def _written(column: Column) -> list[Any]:
 def _short(value: float) -> float:
     """Whole numbers without a fraction, as far as all of them have a float of their own."""
     return int(value) if value.is_integer() and abs(value) <= 2**53 else value
+
+
+class _Unusual:
+    """Novelty of rows, and a word about it where it is not of rows but of the stream."""
+
+    def __init__(self, model: StreamModel) -> None:
+        self._model = model
+        self._rows = self._unusual = 0
+
+    def novelty(self, batch: Batch) -> Any:
+        found = self._model.novelty(batch)
+        self._rows += len(found)
+        self._unusual += int((found > _UNUSUAL).sum())
+        return found
+
+    def complain(self) -> None:
+        if self._rows >= _FEWEST_ROWS and 2 * self._unusual > self._rows:
+            complain(
+                f"{self._unusual:,} of {self._rows:,} rows are more unusual than "
+                f"{100.0 * _UNUSUAL:.0f} % of those learned last: the stream has moved on, or "
+                "these are rows of another kind; let the model learn from such rows"
+            )
 
 
 #: Names of further columns, and what computes them for a batch.

@@ -16,6 +16,8 @@ SETTLED, FARTHEST = 20.0, 10.0
 FAR = 3.0
 #: Stands for what overflows: a number far from a column of tiny ones.
 LARGEST = 1e5
+#: A column whose values have kept so far above their mean for long, or below it, runs on.
+RUNS_ON = 0.1
 
 
 class ColumnUnits(NamedTuple):
@@ -102,6 +104,17 @@ def moving_units(units, rows, learning, out):
                 room = 0.5 * (units.most[j] - units.least[j])
                 z = min(units.most[j] + room, max(units.least[j] - room, z))
             out[t, j] = z
+
+
+def running_range(units):
+    """The least and the most that columns which run on were lately, in units; others: infinite.
+
+    A counter is always above its moving mean, by about as much. In units that stand still it leaves
+    the rows that were learned, without being unusual.
+    """
+    above, below = units.least > RUNS_ON, units.most < -RUNS_ON
+    runs = above | below
+    return np.where(runs, units.least, -np.inf), np.where(runs, units.most, np.inf)
 
 
 @compiled

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import field
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import OutlierMixin
 
+from kernelstream import storage
 from kernelstream.core.kernel import Rows
 from kernelstream.core.threads import one_thread
 from kernelstream.models import _parameters as p
@@ -19,11 +21,14 @@ from kernelstream.models._auto._units import RowUnits
 from kernelstream.models._experts import ExpertEstimator
 from kernelstream.models._stream import as_before_on_error
 from kernelstream.parameters import Number, Whole
+from kernelstream.parts import part_of, prefixed
 from kernelstream.registry import Method, register
 from kernelstream.rows import count_rows, slice_rows
 
-#: Scores of the latest rows that quantiles are taken of.
+#: Scores of the latest rows that quantiles are taken of, and rows between two copies of the state.
 LATEST = 1024
+#: Rows after which the state is copied before there are so many.
+_COPIES = {1 << power for power in range(LATEST.bit_length())}
 #: Rows scored at once.
 _BLOCK = 4096
 
@@ -33,8 +38,12 @@ class NoveltyDetector(OutlierMixin, ExpertEstimator):  # type: ignore[misc]
 
     scikit-learn's contract for outliers: ``predict`` says 1 for what is usual and -1 for the rest,
     ``decision_function`` is negative there, ``score_samples`` is lower the more unusual a sample
-    is. It learns from any samples, a few unusual ones among them do no harm; the threshold is a
-    quantile of the scores of the latest 1024, each taken before the sample was learned.
+    is. It learns from any samples, a few unusual ones among them do no harm.
+
+    The threshold is a quantile of the scores of the latest 1024, each taken by the detector as it
+    was up to 1024 samples before: neighbours in a stream are alike, so that a detector that does
+    not learn on finds usual rows less usual than one that has just learned the row before. A
+    column that runs on (a counter) does not make samples unusual.
 
     See Also
     --------
@@ -101,12 +110,17 @@ class NoveltyDetector(OutlierMixin, ExpertEstimator):  # type: ignore[misc]
     _lasting = ("gamma", "standardize")
     _state: TrackerState = field(init=False)
     _latest: NDArray[np.float64] = field(init=False)  # variances of the latest samples
+    _earlier: TrackerState | None = field(init=False, default=None)  # what they were taken with
 
     # ---- state ------------------------------------------------------------------------
 
     def _most(self) -> int:
         width = RowUnits(self.n_features_in_, False).width
-        need = [TrackerState.nbytes_for(width, 1, True, most) for most in (1, self.max_points)]
+
+        def nbytes(most: int) -> int:  # also of the copy
+            return 2 * TrackerState.nbytes_for(width, 1, True, most)
+
+        need = [nbytes(most) for most in (1, self.max_points)]
         if self.max_bytes is None or need[1] <= self.max_bytes:
             return self.max_points
         if need[0] > self.max_bytes:
@@ -117,7 +131,7 @@ class NoveltyDetector(OutlierMixin, ExpertEstimator):  # type: ignore[misc]
         low, high = 1, self.max_points
         while low < high:
             middle = (low + high + 1) // 2
-            fits = TrackerState.nbytes_for(width, 1, True, middle) <= self.max_bytes
+            fits = nbytes(middle) <= self.max_bytes
             low, high = (middle, high) if fits else (low, middle - 1)
         return low
 
@@ -126,7 +140,7 @@ class NoveltyDetector(OutlierMixin, ExpertEstimator):  # type: ignore[misc]
         scale = 0.5 if self.gamma == "auto" else self.gamma * width
         group = Group(width, 1, self._most(), scale, True, seed, rates=())
         group.state.status["amplitude"] = 1.0
-        self._latest = np.empty(0)
+        self._latest, self._earlier = np.empty(0), None
         tracker = Tracker(group, self.forget, self.noise, False)
         return TrackerState(self.n_features_in_, True, self.standardize, tracker)
 
@@ -135,11 +149,32 @@ class NoveltyDetector(OutlierMixin, ExpertEstimator):  # type: ignore[misc]
         tracker.follow(self.forget, self.noise)
         if most != tracker.group.state.status[0]["most"]:
             tracker.group.resize(most)
+            self._earlier = None  # of another size
+
+    @property
+    def nbytes_(self) -> int:
+        """Bytes held by the detector."""
+        return super().nbytes_ + (0 if self._earlier is None else self._earlier.nbytes)
+
+    def _document(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        header, arrays = super()._document()
+        if self._earlier is not None:
+            header["earlier"], earlier = self._earlier.to_document()
+            arrays |= prefixed("earlier_", earlier)
+        return header, arrays
 
     def _read_state(self, header: Any, arrays: Any) -> TrackerState:
         return TrackerState.from_document(
             header, arrays, self.n_features_in_, self.forget, self.noise, False
         )
+
+    @classmethod
+    def _from_document(cls, document: storage.Document) -> Self:
+        result = super()._from_document(document)
+        if document.header.get("earlier") is not None:
+            earlier = part_of("earlier_", document.arrays)
+            result._earlier = result._read_state(document.header["earlier"], earlier)
+        return result
 
     def _extra_header(self) -> dict[str, Any]:
         return {"latest": self._latest.tolist()}
@@ -160,7 +195,7 @@ class NoveltyDetector(OutlierMixin, ExpertEstimator):  # type: ignore[misc]
             self._start(X, rows)
         self._score_then_learn(rows)
         last = slice_rows(rows, max(0, count_rows(rows) - LATEST), count_rows(rows))
-        self._latest = self._scored(last)  # of samples that are all known
+        self._latest = self._scored(last, self._state)  # of samples that are all known
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -188,14 +223,20 @@ class NoveltyDetector(OutlierMixin, ExpertEstimator):  # type: ignore[misc]
             self._make_room(1)
             self._sized = True
         state, tracker, n = self._state, self._state.experts, count_rows(rows)
-        found, first = np.empty(n), 0
+        found, apart, first = np.empty(n), np.empty(n), 0
         while first < n:
-            end = min(n, first + tracker.room(), first + _BLOCK)
-            part = state.rows.measure(slice_rows(rows, first, end), learning=True)
+            end = min(n, first + tracker.room(), first + LATEST - tracker.seen % LATEST)
+            some = slice_rows(rows, first, end)
+            part = state.rows.measure(some, learning=True)
             _, deviations = tracker.run(part, np.zeros(end - first), np.ones(end - first))
             found[first:end] = self._variances(deviations)
+            apart[first:end] = found[first:end]
+            if self._earlier is not None:
+                apart[first:end] = self._scored(some, self._earlier)
+            if tracker.seen % LATEST == 0 or tracker.seen in _COPIES:
+                self._earlier = copy.deepcopy(state)
             first = end
-        self._latest = np.concatenate([self._latest, found])[-LATEST:]
+        self._latest = np.concatenate([self._latest, apart])[-LATEST:]
         return found
 
     def _variances(self, deviations: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -206,15 +247,15 @@ class NoveltyDetector(OutlierMixin, ExpertEstimator):  # type: ignore[misc]
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """(n,) scores: the lower, the more unusual."""
         self._fitted()
-        return -self._scored(check.check_rows(self, X))
+        return -self._scored(check.check_rows(self, X), self._state)
 
     @one_thread()
-    def _scored(self, rows: Rows) -> NDArray[np.float64]:
+    def _scored(self, rows: Rows, state: TrackerState) -> NDArray[np.float64]:
         found = np.empty(count_rows(rows))
         for first in range(0, len(found), _BLOCK):
             end = min(len(found), first + _BLOCK)
-            part = self._state.rows.measure(slice_rows(rows, first, end), learning=False)
-            _, deviations = self._state.experts.run(part, np.empty(0), np.ones(end - first))
+            part = state.rows.measure_apart(slice_rows(rows, first, end))
+            _, deviations = state.experts.run(part, np.empty(0), np.ones(end - first))
             found[first:end] = self._variances(deviations)
         return found
 

@@ -69,7 +69,9 @@ def _frozen_notes(run: Run, metric: str, values: Mapping[str, float]) -> list[st
     if METRICS[metric].lower_is_better:
         sign = 1.0
     if sign * frozen[metric] <= sign * constant:
-        return []
+        rules = {name: values[f"{name}_window"] for name in ("no_change", "majority")}
+        rule = quality.beaten_by(metric, {**frozen, **rules}, run.model.task)
+        return [f"once it no longer learns, {rule}: let it learn on"] if rule else []
     rule = "the majority" if run.model.task == "classification" else "the mean"
     model, other = quality.number(frozen[metric]), quality.number(constant)
     return [

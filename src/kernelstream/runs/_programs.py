@@ -148,7 +148,7 @@ def _rule(rule: str, stream: Stream) -> Learner:
 def _ours(given: str, task: str | None, spelling: Spelling, name: str) -> Entry:
     (method, parameters), known = _called(given), registry.models()
     if method not in known:
-        near = nearest(method, [*known, *RULES], likeness=0.6)
+        near = nearest(method, [*known, *RULES])
         hint = f"did you mean {near}? " if near else ""
         raise RunError(
             f"there is no program {method!r}",
@@ -247,7 +247,7 @@ def _sklearn(path: str, given: str, name: str) -> Entry:
 
         able = {n: each for n, each in all_estimators() if hasattr(each, "partial_fit")}
         if kind_name not in able:
-            near = nearest(kind_name, list(able), likeness=0.6)
+            near = nearest(kind_name, list(able))
             cure = f"did you mean sklearn:{near}?" if near else "name one with partial_fit"
             raise RunError(f"scikit-learn has no {kind_name} that learns with partial_fit", cure)
         kind = able[kind_name]
@@ -334,7 +334,7 @@ def _attribute(package: str, path: str, given: str, modules: Sequence[str] = ())
         if hasattr(module, name):
             return getattr(module, name)
         known += [word for word in dir(module) if word[:1].isupper()]
-    near = nearest(name, known, likeness=0.6)
+    near = nearest(name, known)
     cure = f"did you mean {near}?" if near else f"it has: {', '.join(known[:12])}"
     raise RunError(f"{given}: {' and '.join(places)} has no {name!r}", cure)
 

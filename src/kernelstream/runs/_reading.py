@@ -112,6 +112,7 @@ class StreamRun:
                 f"look at them with {self._spelling('on_bad', 'raise')}",
             )
         self._noted += _odd_texts(batch, self.source.schema, self._spelling)
+        self._noted += _names_of_rows(batch, self._reading["target"], self._spelling)
         return batch
 
     def _prepared(
@@ -200,6 +201,10 @@ class SteppedRun(StreamRun):
         return self
 
 
+#: Texts of so many rows, and the part of them that differs, of a column that only names rows.
+_FEWEST, _DISTINCT = 50, 0.95
+
+
 def _odd_texts(batch: Batch, schema: Mapping[str, str], spelling: Spelling) -> list[str]:
     """Notes about text columns that look like dates, or like numbers with a few exceptions."""
     notes = []
@@ -213,12 +218,29 @@ def _odd_texts(batch: Batch, schema: Mapping[str, str], spelling: Spelling) -> l
         if len(known) and dates[known].mean() >= 0.9:
             notes.append(
                 f"column {name!r} is taken as text: dates are read where they are written as in "
-                f"2024-03-01 or 2024-03-01 08:00, and not as in {column.values[known[0]]!r:.40}"
+                "2024-03-01, 2024-03-01 08:00 or (in text files) 01.03.2024 08:00, and not as in "
+                f"{column.values[known[0]]!r:.40}; write them so (pandas.to_datetime reads most "
+                f"forms), or leave the column out ({spelling('drop', [name])})"
             )
         elif odd and len(known) and numeric[known].mean() >= 0.9:
             notes.append(
                 f"column {name!r} is taken as text because of values like {odd[0]!r:.40}; "
                 f"{spelling('schema', {name: 'number'})} refuses those rows instead"
+            )
+    return notes
+
+
+def _names_of_rows(batch: Batch, target: str | None, spelling: Spelling) -> list[str]:
+    """Notes about inputs whose texts are hardly ever the same."""
+    notes = []
+    for name, column in batch.columns.items():
+        if name == target or not isinstance(column, Text):
+            continue
+        known = column.codes[column.codes >= 0]
+        if len(known) >= _FEWEST and len(np.unique(known)) >= _DISTINCT * len(known):
+            notes.append(
+                f"column {name!r} differs in (nearly) every row, so that it cannot help: leave it "
+                f"out ({spelling('drop', [name])})"
             )
     return notes
 

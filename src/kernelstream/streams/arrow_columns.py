@@ -16,6 +16,14 @@ MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-NaN", "-nan", "NULL",
 _NO_DATE = np.iinfo(np.int64).min  # how NumPy writes a missing date
 _TRUTH = {"true": 1.0, "True": 1.0, "TRUE": 1.0, "false": 0.0, "False": 0.0, "FALSE": 0.0}
 
+#: A date with dots: day, month, year, and perhaps a time.
+_DOTTED = r"^\d{1,2}\.\d{1,2}\.\d{4}([ T]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?)?$"
+#: What makes ISO 8601 of such a date: two digits everywhere, then the order.
+_TO_ISO = (
+    (r"^(\d)\.", r"0\1."), (r"^(\d\d)\.(\d)\.", r"\1.0\2."), (r"[ T](\d):", r" 0\1:"),
+    (r"^(\d\d)\.(\d\d)\.(\d{4})", r"\3-\2-\1"),
+)  # fmt: skip
+
 #: What is still in Arrow's hands: text is encoded batch by batch.
 BlockColumn = Any  # NDArray or pyarrow string array
 
@@ -39,6 +47,21 @@ def is_truth(arrow_type: Any) -> bool:
     return bool(require("pyarrow", "Reading columns").types.is_boolean(arrow_type))
 
 
+def are_dotted_dates(values: Any) -> bool:
+    """Whether strings, of which there are some, are all dates like 1.3.2024 or 01.03.2024 08:00."""
+    compute = require("pyarrow.compute", "Reading dates")
+    found = compute.match_substring_regex(values, _DOTTED).drop_null()
+    return len(found) > 0 and bool(compute.all(found).as_py())
+
+
+def _iso(values: Any) -> Any:
+    """Strings with dates that have dots, always day.month.year, as ISO 8601; others stay."""
+    compute = require("pyarrow.compute", "Reading dates")
+    for pattern, replacement in _TO_ISO:
+        values = compute.replace_substring_regex(values, pattern, replacement)
+    return values
+
+
 def block_column(values: Any, kind: str) -> BlockColumn:
     """A (chunked) Arrow array as numbers, dates or plain strings; ArrowInvalid if one is not."""
     arrow = require("pyarrow", "Reading columns")
@@ -48,6 +71,8 @@ def block_column(values: Any, kind: str) -> BlockColumn:
         values = values.cast(arrow.string())
         return values.combine_chunks() if isinstance(values, arrow.ChunkedArray) else values
     if kind == "date":
+        if arrow.types.is_string(values.type):
+            values = _iso(values)
         zone = getattr(values.type, "tz", None)
         values = values.cast(arrow.timestamp("us", zone), safe=False)
         return _numbers(values.cast(arrow.int64()), _NO_DATE).view("M8[us]")
@@ -140,8 +165,10 @@ def _cast_number(values: Any) -> NDArray[np.float64]:
 def _cast_date(unit: str, zone: str | None) -> Callable[[Any], NDArray[Any]]:
     def cast(values: Any) -> NDArray[Any]:
         arrow = require("pyarrow", "Reading dates")
-        dates = values.cast(arrow.timestamp(unit, zone)).cast(
-            arrow.timestamp("us", zone), safe=False
+        dates = (
+            _iso(values)
+            .cast(arrow.timestamp(unit, zone))
+            .cast(arrow.timestamp("us", zone), safe=False)
         )
         return dates.to_numpy(zero_copy_only=False)
 

@@ -10,13 +10,18 @@ from kernelstream.streams.errors import StreamError
 KINDS = ("number", "text", "date")
 
 
-def nearest(wanted: str, names: Sequence[str], likeness: float = 0.5) -> str | None:
-    """The name that was probably meant, if one is alike enough (from 0, not at all, to 1).
+#: How alike names must be, from 0 to 1: less, and other names than the one that was meant follow.
+_ALIKE = 0.6
+
+
+def nearest(wanted: str, names: Sequence[str]) -> str | None:
+    """The name that was probably meant, if one is alike enough.
 
     >>> nearest("citty", ["load", "city"])
     'city'
+    >>> nearest("returned", ["created_at", "amount"])
     """
-    return next(iter(difflib.get_close_matches(wanted, names, n=1, cutoff=likeness)), None)
+    return next(iter(difflib.get_close_matches(wanted, names, n=1, cutoff=_ALIKE)), None)
 
 
 def check_present(source: str, wanted: str, names: Sequence[str], cure: str = "") -> None:

@@ -12,6 +12,7 @@ from kernelstream.limits import LARGEST_ENTRY
 from kernelstream.streams.arrow_columns import (
     MISSING,
     BlockColumn,
+    are_dotted_dates,
     block_column,
     convert_strings,
     is_truth,
@@ -95,10 +96,13 @@ class DelimitedSource(TextSource):
         if not fits.any():
             return
         data = first.select(fits)
-        found = self._read(data, self._names, {}, list(self.schema)).schema
+        found = self._read(data, self._names, {}, list(self.schema))
         for name in self.schema:
-            arrow_type = found.field(name).type
-            self.schema[name] = given.get(name) or kind_of(arrow_type) or "text"
+            arrow_type = found.schema.field(name).type
+            kind = kind_of(arrow_type) or "text"
+            if self._arrow.types.is_string(arrow_type) and are_dotted_dates(found[name]):
+                kind = "date"
+            self.schema[name] = given.get(name) or kind
             self._types[name] = self._written_type(self.schema[name], arrow_type)
         if self._parse_at_once(first) is None:
             # Arrow guesses that 0x1F is a number, and then does not convert it.
@@ -115,6 +119,8 @@ class DelimitedSource(TextSource):
             return arrow.string()
         if kind == "number":
             return found if arrow.types.is_boolean(found) else arrow.float64()
+        if arrow.types.is_string(found):  # dates with dots, which Arrow does not read
+            return found
         unit = "ns" if getattr(found, "unit", "us") == "ns" else "us"
         return arrow.timestamp(unit, getattr(found, "tz", None))
 
@@ -130,11 +136,11 @@ class DelimitedSource(TextSource):
             return None
         try:
             table = self._read(block.data, self._names, self._types, list(self.schema))
+            columns = {name: block_column(table[name], kind) for name, kind in self.schema.items()}
         except self._arrow.ArrowInvalid:
             return None
         if len(table) != block.n_records:
             return None
-        columns = {name: block_column(table[name], kind) for name, kind in self.schema.items()}
         usable = not any(
             _unusable(columns[name]).any() for name, kind in self.schema.items() if kind == "number"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Real
 from typing import Any
@@ -270,8 +271,15 @@ def _number(value: Any) -> float:
     return float(value)
 
 
+#: A date with dots: always day.month.year, and perhaps a time.
+_DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(|[ T]\d\d:.*)")
+
+
 def _date(value: Any) -> np.datetime64:
     if isinstance(value, str) and value.strip():
+        dotted = _DOTTED.fullmatch(value.strip())
+        if dotted:
+            value = f"{dotted[3]}-{dotted[2]:0>2}-{dotted[1]:0>2}{dotted[4]}"
         value = datetime.datetime.fromisoformat(value.strip())
     elif isinstance(value, str):
         return np.datetime64("NaT")
