@@ -61,6 +61,7 @@ BENCHMARKS = {
     "features-drift": "features.drift",
     "export": "export.main",
     "importances": "importances.main",
+    "drifts": "drifts.main",
     "novelty": "novelty.main",
     "units": "units.units",
     "categories": "units.categories",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
@@ -14,14 +13,22 @@ from scipy.sparse import issparse
 from kernelstream.buffer import Buffer
 from kernelstream.parts import Arrays
 
-#: Rows between two looks, rows that are held for them, and predictions that a look may take.
-LOOK, HELD, PREDICTIONS = 256, 256, 80
-#: What a look weighs at least: the mean follows a stream that changes.
-SLOWEST = 0.4
+#: Rows between two looks, and rows that are held for them.
+LOOK, HELD = 256, 256
+#: Predictions that looks may take on average, and one look at most: what a look leaves is saved, up
+#: to so many, for looks at which predictions became worse.
+EACH, MOST, SAVED = 56, 320, 2048
+#: Rows predicted as they are, and rows in which a column is shuffled, at least.
+_PLAIN, _FEWEST = 12, 2
+#: What is left of a look's weight after another one, usually and while much is spent; and of all
+#: looks before when that begins.
+FORGET, FORGET_UNSETTLED, FORGET_ALL = 0.85, 0.6, 0.2
+#: Looks at which more is spent, once losses are so many of their deviations above the usual ones.
+_UNSETTLED, _FAR = 7, 3.0
+#: How fast the usual losses follow.
+_USUAL = 0.1
 #: Columns looked at at once, so that each is in at least some rows; then it is the others' turn.
 _MOST_COLUMNS = 15
-#: Rows in which each of them is shuffled at least.
-_FEWEST = 2
 #: Features beyond are too many to be shuffled.
 WIDEST = 4096
 
@@ -55,9 +62,9 @@ class ColumnImportances:
 
     A look comes after every 256 rows, whatever batches they came in: some of the latest rows are
     predicted as they are, and once more for each column, with the value that another of the rows
-    has there. The mean of what that adds to the loss follows the stream. A look takes 80
-    predictions, most of them of columns that change losses most; with many columns each has its
-    turn.
+    has there. The mean of what that adds to the loss follows the stream. Looks take 56 predictions
+    on average: few while nothing changes, and what is saved then when losses have become larger,
+    as after a change, where much has to be learned anew. With many columns each has its turn.
 
     Losses are, of numbers, the absolute error; of classes 1 / (1 + exp(m)), where m is the margin
     by which the true one leads: bounded, so that few rows tell enough.
@@ -65,10 +72,12 @@ class ColumnImportances:
 
     def __init__(self) -> None:
         self.rows = 0
-        self.looks: dict[str, int] = {}  # by column
+        self.weights: dict[str, float] = {}  # by column: rows in which it was shuffled lately
         self.means: dict[str, float] = {}  # of what shuffling adds to the loss
-        self.squares: dict[str, float] = {}  # of its squares
         self._turn = 0  # looks so far
+        self._saved = 0  # predictions that earlier looks left
+        self._unsettled = 0  # looks at which they may be used
+        self._usual = (0.0, 0.0)  # loss of a row as it is, and the variance
         self._held: Buffer | None = None
         self._targets: NDArray[Any] = np.empty(0)
 
@@ -97,37 +106,51 @@ class ColumnImportances:
         random = np.random.default_rng([7, self._turn])
         self._turn += 1
         n = len(self._targets)
-        counts = self._rows_for(names, n)
-        chosen = random.permutation(n)[: counts.max()]
+        count, spent = self._rows_for(len(names), n)
+        chosen = random.permutation(n)[: max(count, min(_PLAIN, n))]
         matrix = self._held.matrix
         dense = matrix.toarray() if issparse(matrix) else matrix
-        rows = np.concatenate([chosen, *(chosen[:count] for count in counts)])
+        rows = np.concatenate([chosen, np.tile(chosen[:count], len(names))])
         table = dense[rows]
-        edges = len(chosen) + np.concatenate([[0], np.cumsum(counts)])
-        for name, (first, end) in zip(names, itertools.pairwise(edges.tolist()), strict=True):
-            others = random.integers(0, n, end - first)
-            table[first:end, columns[name]] = dense[others[:, None], columns[name]]
+        first = len(chosen)
+        for name in names:
+            others = random.integers(0, n, count)
+            table[first : first + count, columns[name]] = dense[others[:, None], columns[name]]
+            first += count
         losses = losses_of(estimator, table, self._targets[rows])
         if losses is None:
             return
-        looks, means, squares = dict(self.looks), dict(self.means), dict(self.squares)
-        for name, (first, end) in zip(names, itertools.pairwise(edges.tolist()), strict=True):
-            added = losses[first:end] - losses[: end - first]
-            looks[name] = looks.get(name, 0) + 1
-            rate = max(1.0 / looks[name], SLOWEST)
-            for kept, new in ((means, added.mean()), (squares, np.square(added).mean())):
-                kept[name] = kept.get(name, 0.0) + rate * (float(new) - kept.get(name, 0.0))
+        self._saved = min(self._saved + EACH - spent, SAVED)
+        self._note_losses(losses[: len(chosen)])
+        added = losses[len(chosen) :].reshape(len(names), count) - losses[:count]
+        forget = FORGET_UNSETTLED if self._unsettled else FORGET
+        forget *= FORGET_ALL if self._unsettled == _UNSETTLED else 1.0
+        weights, means = dict(self.weights), dict(self.means)
+        for name, mean in zip(names, added.mean(axis=1).tolist(), strict=True):
+            weights[name] = forget * weights.get(name, 0.0) + count
+            means[name] = means.get(name, 0.0)
+            means[name] += count / weights[name] * (mean - means[name])
         # New ones: an error later must leave these as they were.
-        self.looks, self.means, self.squares = looks, means, squares
+        self.weights, self.means = weights, means
 
-    def _rows_for(self, names: Sequence[str], n: int) -> NDArray[np.int64]:
-        """(columns,) rows in which each is shuffled: more where that changes losses more."""
-        sizes = np.sqrt([self.squares.get(name, 0.0) for name in names])
-        sizes += 0.1 * sizes.mean() + 1e-12
-        most = PREDICTIONS - len(names) * _FEWEST
-        # As many again as the largest count are predicted as they are.
-        counts = _FEWEST + (most * sizes / (sizes.sum() + sizes.max())).astype(np.int64)
-        return np.minimum(counts, n)
+    def _rows_for(self, columns: int, n: int) -> tuple[int, int]:
+        """Rows in which each column is shuffled, and the predictions that a look takes then."""
+        fewest = _PLAIN + _FEWEST * columns
+        spent = fewest
+        if self._unsettled:
+            spent = max(fewest, min(self._saved + EACH, MOST))
+        count = max(_FEWEST, min((spent - _PLAIN) // columns, spent // (columns + 1)))
+        count = min(max(count, _FEWEST), n)
+        return count, max(count, _PLAIN) + count * columns
+
+    def _note_losses(self, losses: NDArray[np.float64]) -> None:
+        """Losses of rows as they are: far above the usual ones, much is spent for a while."""
+        mean, (usual, variance) = float(losses.mean()), self._usual
+        far = mean - usual > _FAR * np.sqrt(variance / len(losses))
+        self._unsettled = _UNSETTLED if self._turn > 1 and far else max(0, self._unsettled - 1)
+        rate = max(1.0 / self._turn, _USUAL)
+        apart = float(np.square(losses - usual).mean()) if self._turn > 1 else float(losses.var())
+        self._usual = usual + rate * (mean - usual), variance + rate * (apart - variance)
 
     def shares(self) -> dict[str, float]:
         """By column, as parts of 1, largest first; what does no harm has nothing."""
@@ -141,8 +164,8 @@ class ColumnImportances:
     def to_document(self) -> tuple[dict[str, Any], Arrays]:
         """All of it."""
         header: dict[str, Any] = {
-            "rows": self.rows, "turn": self._turn, "looks": self.looks, "means": self.means,
-            "squares": self.squares,
+            "rows": self.rows, "turn": self._turn, "weights": self.weights, "means": self.means,
+            "saved": self._saved, "unsettled": self._unsettled, "usual": list(self._usual),
             "targets": self._targets.tolist(), "dtype": self._targets.dtype.str,
             "sparse": self._held is not None and bool(self._held.rows.sparse),
         }  # fmt: skip
@@ -152,21 +175,25 @@ class ColumnImportances:
     def from_document(cls, header: Any, arrays: Arrays, width: int) -> Self:
         """What :meth:`to_document` described; ValueError if it cannot be."""
         result = cls()
-        for name in ("rows", "turn"):
-            if type(header[name]) is not int or not 0 <= header[name] < 2**53:
+        if "squares" in header:  # of an earlier version, whose looks all weighed about the same
+            looks = dict.fromkeys(header["means"], float(_FEWEST))
+            header = {**header, "weights": looks, "saved": 0, "unsettled": 0, "usual": [0.0, 0.0]}
+        for name, most in (("rows", 2**53), ("turn", 2**53), ("saved", SAVED + 1),
+                           ("unsettled", _UNSETTLED + 1)):  # fmt: skip
+            if type(header[name]) is not int or not 0 <= header[name] < most:
                 raise ValueError("the importances' counts are out of range")
-        looks, means, squares = header["looks"], header["means"], header["squares"]
-        if not set(looks) == set(means) == set(squares) or not all(
-            type(n) is int and n > 0 for n in looks.values()
-        ):
+        weights, means, usual = header["weights"], header["means"], header["usual"]
+        if set(weights) != set(means) or len(usual) != 2:
             raise ValueError("the importances are not those of columns")
-        sizes = [*means.values(), *squares.values()]
+        sizes = [*means.values(), *weights.values(), *usual]
         if not all(type(size) is float and np.isfinite(size) for size in sizes):
             raise ValueError("the importances are not finite")
-        if min(squares.values(), default=0.0) < 0.0:
+        if min([*weights.values(), *usual]) < 0.0:
             raise ValueError("the importances are out of range")
         result.rows, result._turn = header["rows"], header["turn"]
-        result.looks, result.means, result.squares = looks, means, squares
+        result.weights, result.means = weights, means
+        result._saved, result._unsettled = header["saved"], header["unsettled"]
+        result._usual = (usual[0], usual[1])
         if arrays:
             result._held = Buffer.from_arrays(arrays, header["sparse"] is True, width)
             if np.dtype(header["dtype"]).kind not in "fiubU":

@@ -119,7 +119,7 @@ class StreamModel(PredictsRows, Saved):
     def follow_importances(self) -> Self:
         """From now on, learn along which columns matter: what shuffling each does to the loss.
 
-        It takes one prediction for every three rows.
+        It takes one prediction for every four or five rows on average, more after a change.
         """
         self.importances = self.importances or ColumnImportances()
         return self

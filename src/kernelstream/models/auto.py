@@ -132,8 +132,11 @@ class _Auto(ExpertEstimator):
 
     @property
     def drifts_(self) -> NDArray[np.int64]:
-        """Samples (counted from 1) at which predictions became worse at once; the last 50."""
-        return self._fitted().committee.history.marks.copy()  # type: ignore[no-any-return]
+        """Samples (counted from 1) at which predictions became much worse at once; the last ones.
+
+        Much: far beyond how good and bad stretches of the stream usually differ.
+        """
+        return self._fitted().committee.history.told  # type: ignore[no-any-return]
 
     @property
     def column_importances_(self) -> NDArray[np.float64]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -176,6 +176,28 @@ class StreamRun:
         line, reason = bad.first[0]
         refused = f"{bad.count:,} rows refused ({self._reading['on_bad']})"
         return [f"{refused}, the first on line {line}: {reason}"]
+
+
+class SteppedRun(StreamRun):
+    """A run in which several models take turns: each step, one of them goes on by some rows."""
+
+    over: bool
+    _steps: Iterator[None]  # supplied by the run
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Self:
+        """One of the models goes on by some rows."""
+        try:
+            next(self._steps)
+        except StopIteration:
+            raise
+        except BaseException:
+            self.over = True
+            self.close()
+            raise
+        return self
 
 
 def _odd_texts(batch: Batch, schema: Mapping[str, str], spelling: Spelling) -> list[str]:

@@ -28,7 +28,7 @@ from kernelstream.runs._programs import (
     entries,
     entry,
 )
-from kernelstream.runs._reading import RunError, Spelling, StreamRun, in_python
+from kernelstream.runs._reading import RunError, Spelling, SteppedRun, in_python
 from kernelstream.streams.batch import Batch
 
 #: Of classes, and of numbers; the first decides the order.
@@ -54,7 +54,7 @@ class Seat:
         return self.entry.package == "rule"
 
 
-class ComparisonRun(StreamRun):
+class ComparisonRun(SteppedRun):
     """Programs that are compared on a stream of raw rows; it is what ``kernelstream compare`` does.
 
     Iterating over it goes on: each step, one program predicts and learns at most 256 rows. A
@@ -90,6 +90,16 @@ class ComparisonRun(StreamRun):
         The programs and where they stand.
     samples : int
         Rows with a target so far.
+
+    Examples
+    --------
+    >>> from kernelstream import ComparisonRun, make_multidist
+    >>> run = ComparisonRun(make_multidist(1000, random_state=0), models="polk(eta0=2)")
+    >>> for _ in run:
+    ...     if run.samples >= 500:
+    ...         run.stop()
+    >>> sorted(each.name for each in run.result().contestants)
+    ['majority', 'no change', 'polk(eta0=2)']
     """
 
     def __init__(
@@ -179,21 +189,6 @@ class ComparisonRun(StreamRun):
         return self
 
     # ---- the way ----------------------------------------------------------------------
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> Self:
-        """One program goes on by some rows."""
-        try:
-            next(self._steps)
-        except StopIteration:
-            raise
-        except BaseException:
-            self.over = True
-            self.close()
-            raise
-        return self
 
     def _all_steps(self) -> Iterator[None]:
         while not self._is_full() and (batch := self.read()) is not None:

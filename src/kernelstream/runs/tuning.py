@@ -21,7 +21,7 @@ from kernelstream.runs import _trials
 from kernelstream.runs._checkpoints import Scored
 from kernelstream.runs._methods import as_stored, compile_for, estimator_class, make_estimator
 from kernelstream.runs._methods import method_of as find_method
-from kernelstream.runs._reading import RunError, Spelling, StreamRun, in_python, text_of
+from kernelstream.runs._reading import RunError, Spelling, SteppedRun, in_python, text_of
 from kernelstream.runs._trials import Trial
 from kernelstream.search import search_space
 from kernelstream.streams.batch import Batch
@@ -56,7 +56,7 @@ class Tuning(NamedTuple):
         return next(trial for trial in self.trials if trial.number == 0)
 
 
-class TuningRun(StreamRun):
+class TuningRun(SteppedRun):
     """Candidates for the parameters of a method, compared in one pass over a stream of raw rows.
 
     It is what ``kernelstream tune`` does. The first candidate has the default parameters, the
@@ -241,21 +241,6 @@ class TuningRun(StreamRun):
         return self
 
     # ---- the way ----------------------------------------------------------------------
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> Self:
-        """One candidate goes on by some rows."""
-        try:
-            next(self._steps)
-        except StopIteration:
-            raise
-        except BaseException:
-            self.over = True
-            self.close()
-            raise
-        return self
 
     @property
     def left(self) -> list[Trial]:

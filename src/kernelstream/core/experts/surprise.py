@@ -18,6 +18,11 @@ WATCH_STATUS = np.dtype(
             ("slow", np.float64),  # and for longer
             ("variance", np.float64),
             ("scale", np.float64),  # squared errors of numbers, as the mixture has it
+            ("settled", np.int64),  # rows at which both means were settled
+            (
+                "wiggle",
+                np.float64,
+            ),  # by how much the fast mean was above the other, squared, on average
         ],
     )
 )
@@ -32,11 +37,17 @@ FAR, TIMES = 6.0, 1.5
 MOST = 5.0
 #: Rows after which deviations are known well enough for that.
 SETTLED = 100
+#: Rows over which the usual difference of the two means goes, and so many it takes to be known.
+LONG, KNOWN = 10000.0, 250
 
 
 @compiled
-def watch(status, numbers, errors, marks):
+def watch(status, numbers, errors, marks, strengths):
     """Follow the errors of rows; ``marks`` (n,) receives the places of marks. Returns how many.
+
+    ``strengths`` (n,) receives how many times as far as usual the fast mean was above the other:
+    losses that come in waves, as where a row resembles the last one, often are. 0 where that is
+    not known yet.
 
     Errors are the probability of the wrong classes, or of numbers the distance, whose loss is that
     of Student's t: a few outliers are no change.
@@ -66,7 +77,14 @@ def watch(status, numbers, errors, marks):
         beyond = FAR * math.sqrt(now.variance / (2.0 * FAST))
         if now.rows > APART and now.fast > now.slow + beyond and now.fast > TIMES * now.slow:
             marks[count] = t
+            strengths[count] = 0.0
+            if now.settled >= KNOWN and now.wiggle > 0.0:
+                strengths[count] = (now.fast - now.slow) / math.sqrt(now.wiggle)
             count += 1
             now.rows = 0
             now.fast = now.slow = now.variance = 0.0
+        elif now.rows > APART:
+            now.settled += 1
+            gap = max(0.0, now.fast - now.slow)
+            now.wiggle += max(1.0 / now.settled, 1.0 / LONG) * (gap * gap - now.wiggle)
     return count

@@ -14,6 +14,9 @@ from kernelstream.core.experts.surprise import WATCH_STATUS, watch
 MOST_RECORDS = 128
 #: Marks kept, the last ones.
 MOST_MARKS = 50
+#: A mark is told if the means were so many times as far apart as usually: others are answered only.
+#: Chosen by ``python -m benchmarks drifts``.
+TOLD = 6.0
 #: Numbers of a record: how it describes three groups, then shares.
 GROUPS = 3
 KINDS = ("linear", "linear with the last target", "last targets", "level")
@@ -36,16 +39,24 @@ class History:
         self.records = np.zeros((MOST_RECORDS, WIDTH), np.float32)
         self.status = np.zeros(1, WATCH_STATUS)
         self.marks: NDArray[np.int64] = np.zeros(0, np.int64)
+        self.strengths: NDArray[np.float64] = np.zeros(0)  # of those
         self.all_marks = 0
+        self.all_told = 0
 
     @staticmethod
     def nbytes_for() -> int:
         """The most bytes that it holds."""
-        return 4 * MOST_RECORDS * WIDTH + 8 * MOST_MARKS + WATCH_STATUS.itemsize
+        return 4 * MOST_RECORDS * WIDTH + 16 * MOST_MARKS + WATCH_STATUS.itemsize
 
     @property
     def nbytes(self) -> int:
-        return self.records.nbytes + self.status.nbytes + self.marks.nbytes
+        marks = self.marks.nbytes + self.strengths.nbytes
+        return self.records.nbytes + self.status.nbytes + marks
+
+    @property
+    def told(self) -> NDArray[np.int64]:
+        """The marks that are worth a word."""
+        return self.marks[self.strengths >= TOLD]
 
     def is_due(self, seen: int) -> bool:
         return seen % self.every == 0
@@ -64,9 +75,11 @@ class History:
 
     def follow(self, errors: NDArray[np.float64], numbers: bool, seen: int) -> None:
         """Watch the errors of rows after ``seen`` others."""
-        places = np.empty(len(errors), np.int64)
-        count = watch(self.status, numbers, errors, places)
+        places, strengths = np.empty(len(errors), np.int64), np.empty(len(errors))
+        count = watch(self.status, numbers, errors, places, strengths)
         if count:
+            self.strengths = np.append(self.strengths, strengths[:count])[-MOST_MARKS:]
+            self.all_told += int(np.count_nonzero(strengths[:count] >= TOLD))
             self.marks = np.append(self.marks, seen + 1 + places[:count])[-MOST_MARKS:]
             self.all_marks += count
 
@@ -81,9 +94,15 @@ class History:
         header = {
             "every": self.every,
             "marks": self.all_marks,
+            "told": self.all_told,
             "watch": {name: self.status[0][name].item() for name in WATCH_STATUS.names or ()},
         }
-        return header, {"records": self.records[: self.count].copy(), "marks": self.marks.copy()}
+        arrays: dict[str, NDArray[Any]] = {
+            "records": self.records[: self.count],
+            "marks": self.marks,
+            "strengths": self.strengths,
+        }
+        return header, {name: array.copy() for name, array in arrays.items()}
 
     @classmethod
     def from_document(
@@ -92,7 +111,12 @@ class History:
         """What :meth:`to_document` gave; ValueError if it cannot be that."""
         result, every = cls(), header["every"]
         records, marks = arrays["records"], arrays["marks"]
-        whole = (every, header["marks"], header["watch"]["seen"], header["watch"]["rows"])
+        # Files of before had no strengths: all of their marks are told.
+        strengths = arrays.get("strengths", np.full(len(marks), TOLD))
+        status = {"settled": 0, "wiggle": 0.0, **header["watch"]}
+        counts = ("seen", "rows", "settled")
+        told = header.get("told", header["marks"])
+        whole = (every, header["marks"], told, *(status[name] for name in counts))
         if not all(type(number) is int and 0 <= number < 2**62 for number in whole):
             raise ValueError("the numbers of the history are out of range")
         if every < FIRST or every % FIRST or (every // FIRST) & (every // FIRST - 1):
@@ -109,14 +133,21 @@ class History:
             or ((np.diff(marks) <= 0).any() or (marks < 1).any() or (marks > seen).any())
         ):
             raise ValueError("the marks of the history contradict the state")
-        for name in ("fast", "slow", "variance", "scale"):
-            value = header["watch"][name]
+        if (
+            strengths.dtype != np.float64
+            or strengths.shape != marks.shape
+            or not (strengths >= 0.0).all()
+            or not np.count_nonzero(strengths >= TOLD) <= told <= header["marks"]
+        ):
+            raise ValueError("the strengths of the marks contradict the state")
+        for name in ("fast", "slow", "variance", "scale", "wiggle"):
+            value = status[name]
             if type(value) is not float or not 0.0 <= value < np.inf:
                 raise ValueError(f"{name} is not a number that a history can hold")
             result.status[name] = value
-        for name in ("seen", "rows"):
-            result.status[name] = header["watch"][name]
+        for name in counts:
+            result.status[name] = status[name]
         result.every, result.count, result.all_marks = every, len(records), header["marks"]
         result.records[: result.count] = records
-        result.marks = marks.copy()
+        result.marks, result.strengths, result.all_told = marks.copy(), strengths.copy(), told
         return result

@@ -133,8 +133,8 @@ def history_of(committee: Any) -> dict[str, NDArray[Any]]:
 
 def in_a_sentence(committee: Any, importances: Mapping[str, float]) -> str:
     """What the model is, which columns matter and when the stream changed."""
-    marks = committee.history.marks.tolist()
-    before = committee.history.all_marks - len(marks)
+    marks = committee.history.told.tolist()
+    before = committee.history.all_told - len(marks)
     parts = [_of_experts(shares_of(committee), committee.numbers), _of_columns(importances)]
     text = "; ".join(part for part in [*parts, _of_changes(marks, before)] if part)
     return f"{text[:1].upper()}{text[1:]}."
