@@ -155,7 +155,8 @@ def _rows(printed: dict[str, dict[str, float]], done: dict[Any, Cell]) -> Iterat
         for method, paper in methods.items():
             cell = done.get((data, method))
             if cell is None:
-                why = "no definition for numbers" if data == "casp" else "not run"
+                undefined = data == "casp" and method not in REGRESSION
+                why = "no definition for numbers" if undefined else "not run"
                 yield data, method, "", "", "", why, f"{paper:.{digits}f}", "", "", ""
                 continue
             gamma, value = cell["gamma"], cell["value"]

@@ -16,6 +16,8 @@ from kernelstream.parameters import Nothing, Number, RandomState, Whole
 
 #: A sample whose squared distance to the span of the points is below this part of k is none.
 _SPANNED = 1e-8
+#: Iterations at most, and the largest entry of the gradient.
+_ON_THE_WAY, _AT_THE_END = (200, 1e-5), (1000, 1e-7)
 
 
 class ImportVectorMachine(BatchLogistic):
@@ -94,17 +96,18 @@ class ImportVectorMachine(BatchLogistic):
             if self.search == "newton":
                 place = int(np.argmax(_gains(problem, Z @ V, directions)))
             else:
-                values = [problem.minimise(_beside(Z, d), grown, 500, 1e-7)[1]
+                values = [problem.minimise(_beside(Z, d), grown, *_ON_THE_WAY)[1]
                           for d in directions.T]  # fmt: skip
                 place = int(np.argmin(values))
             Z = _beside(Z, directions[:, place])
-            V, value, _ = problem.minimise(Z, grown, 500, 1e-7)
+            V, value, _ = problem.minimise(Z, grown, *_ON_THE_WAY)
             chosen.append(int(able[place]))
             left = np.maximum(left - directions[:, place] ** 2, 0.0)
             left[chosen[-1]] = 0.0
             path.append(value)
             if len(path) > 1 and path[-2] - value < self.tol * value:
                 break
+        V, path[-1], _ = problem.minimise(Z, V, *_AT_THE_END)
         self.support_, self.path_ = np.array(chosen), np.array(path)
         self.objective_, self.dictionary_ = path[-1], rows[chosen]
         factor = cholesky(self.kernel_(self.dictionary_), lower=True)
