@@ -111,6 +111,7 @@ class StreamModel(PredictsRows, Saved):
         self.estimator = self._in_units(model)
         self.unlabelled_ = 0
         self._kind = preparation.schema.get(target)  # of the target, once known
+        self._small = False  # whether its labels are written true and false, in small letters
         #: Follows which columns matter, where that is wanted: see :meth:`follow_importances`.
         self.importances: ColumnImportances | None = None
         #: Says how unusual rows are, where that is wanted: see :meth:`follow_novelty`.
@@ -241,6 +242,7 @@ class StreamModel(PredictsRows, Saved):
         targets, known, kind = self._targets(batch)
         X = self.preparation.transform(batch, learn=True)
         self._kind = kind
+        self._small = self._small or self.target in batch.small
         self.unlabelled_ += len(known) - int(np.count_nonzero(known))
         return X, targets, known
 
@@ -306,6 +308,12 @@ class StreamModel(PredictsRows, Saved):
         """Whether the labels are true and false."""
         return getattr(getattr(self.model, "classes_", None), "dtype", None) == np.bool_
 
+    def as_written(self, labels: list[Any]) -> list[Any]:
+        """Labels as the file has them: true and false in small letters, if it has these."""
+        if not (self._small and self._truth):
+            return labels
+        return [str(label).lower() for label in labels]
+
     def targets_of(self, rows: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """The targets of some rows, and which of them have one."""
         targets, known, _ = self._targets(self._batch(rows, labelled=True))
@@ -328,7 +336,7 @@ class StreamModel(PredictsRows, Saved):
         """
         self._check_taught()
         result = StreamModel(model, self.preparation.frozen_copy(), self.target, self.task)
-        result._kind = self._kind
+        result._kind, result._small = self._kind, self._small
         if isinstance(self.estimator, InUnits):
             result.estimator.take_units(self.estimator)
         return result

@@ -34,6 +34,8 @@ def document_of(model: StreamModel) -> tuple[dict[str, Any], dict[str, NDArray[A
         "preparation": preparation,
         "model": note,
     }
+    if model._small:
+        header["small"] = True
     arrays |= prefixed("preparation_", prepared)
     if isinstance(model.estimator, InUnits):
         header["units"], units = model.estimator.to_document()
@@ -63,6 +65,7 @@ def restored(cls: type[Model], document: storage.Document) -> Model:
         raise ValueError("the number of rows without target is not a number")
     result.unlabelled_ = header["unlabelled"]
     result._kind = header["kind"]
+    result._small = header.get("small") is True
     result.model = result.estimator = model
     result.estimator = result._in_units(model)
     if result.estimator is not model:

@@ -104,7 +104,7 @@ def predict(
             writer.writerow([ours[0], *theirs, *ours[1:]])
             for batch in source:
                 columns = [batch.lines.tolist(), *(_written(batch.columns[name]) for name in kept)]
-                columns.append(learned.predict(batch).tolist())
+                columns.append(learned.as_written(learned.predict(batch).tolist()))
                 for compute in beside.values():
                     columns.extend(compute(batch).reshape(len(batch), -1).T.tolist())
                 if explain:
@@ -257,7 +257,7 @@ def _score_columns(model: StreamModel, scores: bool, probabilities: bool) -> _Co
     if model.task == "regression":
         option = "--scores" if scores else "--probabilities"
         raise UserError(f"{option} is for classes", "leave it out; --interval 0.9 is for numbers")
-    labels = model.classes_.tolist()
+    labels = model.as_written(model.classes_.tolist())
     of_classes = tuple(f"probability_{label}" for label in labels)
     columns: _Columns = {}
     if scores and getattr(model.model, "_follows", False):
