@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, issparse
 from sklearn.base import is_classifier
+from sklearn.utils import get_tags
 
 from kernelstream.evaluation.programs.one_by_one import Answer, Program
 
@@ -30,13 +31,16 @@ class PartialFitProgram(Program):
         self.classification = is_classifier(model)
         self.classes = None if classes is None else np.asarray(classes)
         self.probabilities = hasattr(model, "predict_proba")
+        self._sparse = _takes_sparse(model)
         self._first: dict[str, Any] = {}
         if self.classes is not None and "classes" in signature(model.partial_fit).parameters:
             self._first = {"classes": np.arange(len(self.classes))}
 
     def rows(self, X: Any, targets: NDArray[Any]) -> list[Any]:
-        """Arrays of one row; sparse ones with the short indices that scikit-learn takes."""
-        if issparse(X):
+        """Arrays of one row; sparse ones, for who takes them, with scikit-learn's short indices."""
+        if issparse(X) and not self._sparse:
+            X = X.toarray()
+        elif issparse(X):
             X = csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), X.shape)
         return [X[i : i + 1] for i in range(X.shape[0])]
 
@@ -57,3 +61,8 @@ class PartialFitProgram(Program):
         if self.classes is None or target < len(self.classes):
             self.model.partial_fit(row, [target], **self._first)
             self._first = {}
+
+
+def _takes_sparse(model: Any) -> bool:
+    """Whether it declares it. What is not derived from scikit-learn's classes declares nothing."""
+    return hasattr(model, "__sklearn_tags__") and bool(get_tags(model).input_tags.sparse)
