@@ -342,7 +342,10 @@ MODELS = {
     "KRLS-T": Fit(partial(KRLSTRegressor, max_points=40, **SEED), curve),
     "KRLS-T, classes": Fit(partial(KRLSTClassifier, learn_scales=True, **SEED), plane),
     "KRLS-T, sparse": Fit(partial(KRLSTClassifier, forget=0.9, **SEED), partial(sparse, classes=3)),
-    "policy": Fit(partial(KernelPolicyEvaluation, gamma=1.0, **SEED), transitions),
+    "policy": Fit(
+        partial(KernelPolicyEvaluation, gamma=1.0, tracking_schedule="constant", **SEED),
+        transitions,
+    ),
     "policy, gradient": Fit(
         partial(KernelPolicyEvaluation, method="gradient", average=True, **CAP), transitions
     ),

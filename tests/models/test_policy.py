@@ -88,7 +88,7 @@ def test_episodes_that_end_need_no_discount():
     """Every value within 5 % of the truth."""
     places = np.arange(1, 6)[:, None] / 6.0
     model = KernelPolicyEvaluation(
-        1.0, gamma=30.0, eta0=0.03, tracking_rate=1e-5, compression_error=1e-4,
+        1.0, gamma=30.0, eta0=0.03, compression_error=1e-4,
         average=True, random_state=0,
     ).partial_fit(*random_walk(5000))  # fmt: skip
     assert model.predict(places) == pytest.approx(places[:, 0], rel=0.05)
@@ -422,3 +422,19 @@ def test_a_raised_cap_makes_room_for_both_states():
 def test_advice_names_only_what_there_is():
     with pytest.raises(NotFittedError, match="Call 'partial_fit'"):
         KernelPolicyEvaluation().predict([[0.0]])
+
+
+def test_the_trackers_rate_follows_its_schedule():
+    """auto is a falling rate for ``corrected`` alone; a schedule that does not fall is constant."""
+    walked = random_walk(40)
+
+    def values(method, **given):
+        model = KernelPolicyEvaluation(1.0, method=method, gamma=30.0, tracking_rate=0.1, **given)
+        return model.partial_fit(*walked).predict(walked[0][:20])
+
+    for method, same in (("corrected", "inverse_sqrt"), ("gradient", "constant")):
+        assert np.array_equal(values(method), values(method, tracking_schedule=same))
+        level = values(method, tracking_schedule="inverse_time", tracking_decay=0.0)
+        constant = values(method, tracking_schedule="constant")
+        assert np.array_equal(level, constant)
+        assert not np.allclose(constant, values(method, tracking_schedule="inverse_time"))

@@ -14,7 +14,8 @@ import numpy as np
 from kernelstream.core.jit import compiled, inner
 from kernelstream.core.kernel import STACK, Program, Rows, copy_sample, kernel_row
 from kernelstream.core.lanes import dot, fma
-from kernelstream.core.linear_features import fourier_features, shrink_and_step, slope_at
+from kernelstream.core.linear_features import fourier_features, shrink_and_step
+from kernelstream.core.loss import row_derivative
 from kernelstream.core.passes import DIVERGED, DONE, LARGEST_SQUARE_NORM, SMALLEST_SCALE, UNUSABLE
 
 #: Squared weights that differ by less, relatively, tie.
@@ -145,7 +146,7 @@ def dual_pass(
             f[c] *= record.scale
             if predictions.shape[0] > 0:
                 predictions[i, c] = f[c]
-        active = slope_at(rule, f, outputs, targets, i, slope)
+        active = row_derivative(rule.loss, rule.loss_number, f, outputs, targets, i, slope)
         if not shrink_and_step(rule, record, outputs, sample_weights[i], active, slope, new):
             return DIVERGED, i
         if active:

@@ -15,12 +15,7 @@ import numpy as np
 from kernelstream.core.jit import compiled, inner
 from kernelstream.core.kernel import STACK, Program, Rows, copy_sample, kernel_row, row_norms
 from kernelstream.core.lanes import dot, fma
-from kernelstream.core.loss import (
-    FIRST_REGRESSION_LOSS,
-    loss_derivative,
-    target_of,
-    vector_derivative,
-)
+from kernelstream.core.loss import row_derivative
 from kernelstream.core.passes import (
     DIVERGED,
     DONE,
@@ -119,15 +114,6 @@ def _gather(state, outputs, rows, i, square, absolute, new):
 
 
 @inner
-def slope_at(rule, f, outputs, targets, i, slope):
-    """The derivative of the loss of sample i, into ``slope``; whether it is not zero."""
-    if outputs > 1 and rule.loss >= FIRST_REGRESSION_LOSS:
-        return vector_derivative(rule.loss, rule.loss_number, f, outputs, targets, i, slope)
-    target = target_of(rule.loss, outputs, targets[i, 0])
-    return loss_derivative(rule.loss, rule.loss_number, f, outputs, target, slope)
-
-
-@inner
 def shrink_and_step(rule, record, outputs, weight, active, slope, new):
     """Shrink the function, and the coefficients of the step; False where they would overflow."""
     eta = step_size(rule.schedule, rule.initial_step, rule.decay, record.seen)
@@ -201,7 +187,7 @@ def linear_pass(
             if predictions.shape[0] > 0:
                 predictions[i, c] = f[c]
         # direct
-        active = slope_at(rule, f, outputs, targets, i, slope)
+        active = row_derivative(rule.loss, rule.loss_number, f, outputs, targets, i, slope)
         if not shrink_and_step(rule, record, outputs, sample_weights[i], active, slope, new):
             return DIVERGED, i
         # step

@@ -170,7 +170,7 @@ def _sample_pass(name: str, family: tuple[int, ...]) -> Any:
                 active = vector_step(
                     loss, loss_number, outputs, f, extra, i, eta, sample_weights[i], slope, new
                 )
-            elif vector and removal:
+            elif removal and vector:
                 k_xx = self_value(program, square)
                 active = passive_aggressive_vector(
                     rule, f, extra, i, sample_weights[i], k_xx, slope, new

@@ -207,6 +207,14 @@ def target_of(loss, outputs, label):
     return label
 
 
+@inner
+def row_derivative(code, number, f, outputs, targets, i, out):
+    """:func:`loss_derivative` for row ``i`` of a table: a label or number, or several numbers."""
+    if outputs > 1 and code >= FIRST_REGRESSION_LOSS:
+        return vector_derivative(code, number, f, outputs, targets, i, out)
+    return loss_derivative(code, number, f, outputs, target_of(code, outputs, targets[i, 0]), out)
+
+
 @lean
 def loss_values(code, number, f, labels, out):
     """Set ``out`` to the loss of each prediction ``f`` (n, outputs); classes count from 0."""

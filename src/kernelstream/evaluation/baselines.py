@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelstream.evaluation.each_output import EachOutput
 from kernelstream.evaluation.labels import Labels
 from kernelstream.evaluation.metrics import METRICS, make_metrics
 from kernelstream.evaluation.sums import Floats, Sums, all_codes, copied
@@ -89,6 +90,13 @@ class Rules:
             known = all_codes(predicted[~np.isnan(predicted)], len(self.labels))
             if not known or len(self._counts) > len(self.labels) or (self._counts < 0).any():
                 raise ValueError("the baselines of a run contradict its labels")
+
+
+def make_baselines(metric: str, labels: Labels | None, *, window: int, lag: int) -> Any:
+    """:class:`Baselines`, of numbers those of each output."""
+    if labels is None:
+        return EachOutput(lambda: Baselines(metric, labels, window=window, lag=lag))
+    return Baselines(metric, labels, window=window, lag=lag)
 
 
 class Baselines:

@@ -65,6 +65,7 @@ class Learner:
         #: What the metrics need beside predictions: "probability", "decision".
         self.needs = {METRICS[metric].needs for metric in self.metrics} - {""}
         self._losses = losses
+        self._each = 0  # numbers of a sample, once known
         self._check_metrics()
         self._check_model()
 
@@ -127,7 +128,14 @@ class Learner:
         """(n,) numbers or known labels, (n, q) numbers, or an error."""
         if not self.classification:
             several = self.compiled and getattr(self.model, "_several", False)
-            return check.check_numbers(y, n, several)
+            targets = check.check_numbers(y, n, several)
+            each = 1 if targets.ndim == 1 else targets.shape[1]
+            if each != (self._each or each):
+                raise ValueError(
+                    f"y has {each} numbers per sample, the samples before {self._each}"
+                )
+            self._each = each
+            return targets
         labels = check.check_labels(np.asarray(y), n)
         fixed = self.classes
         if self.compiled and getattr(self.model, "_fixed_classes", False):

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 
+from kernelstream.evaluation.each_output import EachOutput
 from kernelstream.evaluation.labels import Codes, Labels
 from kernelstream.evaluation.sums import Counts, Floats, Recent, Sums, all_codes, copied, enlarged
-from kernelstream.parts import part_of, prefixed
 
 #: Of classes, and of numbers.
 DEFAULT_METRICS = {True: ("accuracy", "kappa"), False: ("mae", "rmse")}
@@ -432,49 +432,6 @@ def check_names(metrics: Sequence[str], classification: bool) -> tuple[str, ...]
             f"got {', '.join(map(str, names)) or 'none'}"
         )
     return names
-
-
-class EachOutput:
-    """Metrics of several numbers per sample, each output by itself, and their mean.
-
-    ``make`` makes those of one output. As long as samples have one number it is one of them, with
-    its bits and its arrays.
-    """
-
-    def __init__(self, make: Callable[[], Any]) -> None:
-        self._make = make
-        self.outputs = [make()]
-
-    def update(self, truth: NDArray[np.float64], *predicted: NDArray[np.float64]) -> None:
-        """Take in the next samples, (n,) or (n, outputs)."""
-        if truth.ndim == 1:
-            self.outputs[0].update(truth, *predicted)
-            return
-        while len(self.outputs) < truth.shape[1]:
-            self.outputs.append(self._make())
-        for c, output in enumerate(self.outputs):
-            output.update(truth[:, c], *(values[:, c] for values in predicted))
-
-    def values(self) -> dict[str, float]:
-        """Averaged over the outputs."""
-        found = [output.values() for output in self.outputs]
-        if len(found) == 1:
-            return found[0]  # type: ignore[no-any-return]
-        return {name: float(np.mean([each[name] for each in found])) for name in found[0]}
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All that was taken in."""
-        if len(self.outputs) == 1:
-            return self.outputs[0].arrays()  # type: ignore[no-any-return]
-        parts = [prefixed(f"{c}:", output.arrays()) for c, output in enumerate(self.outputs)]
-        return {name: array for part in parts for name, array in part.items()}
-
-    def set_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Go on from what :meth:`arrays` returned."""
-        count = len({name.partition(":")[0] for name in arrays if ":" in name}) or 1
-        self.outputs = [self._make() for _ in range(count)]
-        for c, output in enumerate(self.outputs):
-            output.set_arrays(arrays if count == 1 else part_of(f"{c}:", arrays))
 
 
 def make_metrics(

@@ -12,11 +12,11 @@ from scipy.sparse import csr_array, issparse
 from sklearn.utils import check_array
 
 from kernelstream.buffer import Buffer
-from kernelstream.evaluation.baselines import Baselines
+from kernelstream.evaluation.baselines import make_baselines
 from kernelstream.evaluation.held_out import HeldOut
 from kernelstream.evaluation.labels import buffer_from_state, buffer_state
 from kernelstream.evaluation.learner import Predictions, check_whole, rows_between
-from kernelstream.evaluation.metrics import EachOutput, make_metrics
+from kernelstream.evaluation.metrics import make_metrics
 from kernelstream.evaluation.programs import learner_for
 from kernelstream.evaluation.risk import LossDistribution
 from kernelstream.evaluation.trace import BESIDE_THE_STREAM, Trace
@@ -111,8 +111,8 @@ class Prequential:
         is finished.
     metrics : sequence of str, optional
         See :class:`ClassMetrics` and :class:`NumberMetrics`; the first one is also measured for
-        the baselines. By default ``accuracy, kappa`` or ``mae, rmse``. Of several numbers per
-        sample they are averaged; :meth:`values_by_output` has those of each.
+        the baselines. By default ``accuracy, kappa`` or ``mae, rmse``. Of several numbers they are
+        averaged.
     every : int, default=1000
         Samples between two records of the trace; see :class:`Trace` for very long streams.
     window, fading : int and float, default=1000 and 0.999
@@ -174,9 +174,7 @@ class Prequential:
     ) -> None:
         for name, value, least in (("every", every, 1), ("window", window, 1), ("lag", lag, 0)):
             check_whole(name, value, least)
-        self.samples = 0
-        self.seconds = 0.0
-        self.on_record = on_record
+        self.samples, self.seconds, self.on_record = 0, 0.0, on_record
         self._every, self._window, self._lag = int(every), int(window), int(lag)
         self._fading = float(fading)
         self._learner = learner_for(model, metrics, classes, losses)
@@ -185,26 +183,18 @@ class Prequential:
         #: Samples whose losses are not measured: the target's units are not known yet.
         unknown = isinstance(model, InUnits) and not model._settled
         self._unmeasured = model.warm_up + lag if unknown else 0
-
         #: Samples are handed to the model up to multiples of this only, see _ready.
         self._step, self._offset = (1, 0) if lag else self._learner.steps(self._every)
         #: Labels as numbers; targets of a regressor stay as they are.
         self._labels = self._learner.labels
         self._metrics = make_metrics(self._names, self._labels, window=window, fading=fading)
-        self._baselines: Any = self._new_baselines()
-        if self._labels is None:  # samples may have several numbers
-            self._baselines = EachOutput(self._new_baselines)
-        self._each: int | None = None  # numbers of a sample, once known
+        self._baselines = make_baselines(self._names[0], self._labels, window=window, lag=lag)
         #: Samples held back: not predicted yet, or with a lag predicted but not learned.
         self._waiting: Buffer | None = None
         self._counted = 0  # samples in the metrics; then targets and predictions that are not yet
         self._uncounted: list[tuple[NDArray[Any], list[Predictions]]] = []
         self._held_out = None if held_out is None else HeldOut(held_out, self._names[0])
-        extra = () if held_out is None else BESIDE_THE_STREAM
-        self.trace = Trace(self._names, self._every, extra)
-
-    def _new_baselines(self) -> Baselines:
-        return Baselines(self._names[0], self._labels, window=self._window, lag=self._lag)
+        self.trace = Trace(self._names, self._every, BESIDE_THE_STREAM if held_out else ())
 
     @property
     def taken(self) -> int:
@@ -223,10 +213,9 @@ class Prequential:
         return self._metrics.values()  # type: ignore[no-any-return]
 
     def values_by_output(self) -> list[dict[str, float]]:
-        """:meth:`values` of each number of a sample; of labels there is one."""
+        """:meth:`values` of each number of a sample, of which the metrics average."""
         self._count()
-        outputs = self._metrics.outputs if self._labels is None else [self._metrics]
-        return [output.values() for output in outputs]
+        return [each.values() for each in getattr(self._metrics, "outputs", [self._metrics])]
 
     # ---- the run --------------------------------------------------------------------------
 
@@ -287,12 +276,7 @@ class Prequential:
             X = check_array(X, accept_sparse="csr", dtype=np.float64)
             X = csr_array(X) if issparse(X) else X
         n = X.shape[0] if hasattr(X, "shape") else len(X)
-        targets = self._learner.check_targets(y, n)
-        each = 1 if targets.ndim == 1 else targets.shape[1]
-        if each != (self._each or each):
-            raise ValueError(f"y has {each} numbers per sample, the samples before {self._each}")
-        self._each = each
-        return X, targets
+        return X, self._learner.check_targets(y, n)
 
     def _ready(self, available: int) -> int:
         """How many of the available samples to use next."""
@@ -441,9 +425,8 @@ class Prequential:
         for name, least in (("samples", 0), ("offset", 0), ("record_every", 1)):
             check_whole(name, header[name], least)
         settings = {name: header[name] for name in ("metrics", "every", "window", "fading", "lag")}
-        first = "0:" if "metrics/0:recent" in arrays else ""  # of several numbers per sample
-        recent, late = arrays[f"metrics/{first}recent"], arrays[f"baselines/{first}waiting"]
-        sides = len(recent), len(late) - 1
+        of = "0:" if "metrics/0:recent" in arrays else ""  # several numbers per sample
+        sides = len(arrays[f"metrics/{of}recent"]), len(arrays[f"baselines/{of}waiting"]) - 1
         if sides != (settings["window"], settings["lag"]):  # or much memory would be asked for
             raise ValueError("the arrays of a run contradict its settings")
         run = cls(
@@ -462,7 +445,6 @@ class Prequential:
         run._metrics.set_arrays(part_of("metrics/", arrays))
         run._baselines.set_arrays(part_of("baselines/", arrays))
         if header["waiting"] is not None:
-            waiting = part_of("waiting/", arrays)
-            run._waiting = buffer_from_state(header["waiting"], waiting)
+            run._waiting = buffer_from_state(header["waiting"], part_of("waiting/", arrays))
             run._admit(run._waiting.matrix, run._waiting.targets)
         return run

@@ -195,8 +195,8 @@ def sample_losses(
         return make_loss(model.regressor.loss).value(predicted / unit, y / unit)  # type: ignore[no-any-return]
     loss = make_loss(model.loss)
     if loss.for_regression:
-        found = loss.value(predicted, y)
-        return found.sum(axis=1) if found.ndim > 1 else found  # type: ignore[no-any-return]
+        found = loss.value(predicted.reshape(-1), y.reshape(-1)).reshape(y.shape)
+        return found.sum(axis=1) if y.ndim > 1 else found  # type: ignore[no-any-return]
     losses = np.full(len(y), np.nan)
     classes = model.classes_
     if len(classes) < 2:

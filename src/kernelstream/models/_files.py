@@ -75,6 +75,8 @@ class SavedModel(Saved):
     get_params: Any
     _fitted: Any
     _check_parameters: Any
+    #: What files without these parameters were made with, where the default is another one now.
+    _before: ClassVar[dict[str, Any]] = {}
 
     def _stored_arrays(self) -> dict[str, NDArray[Any]]:
         """What a file holds of what was learned."""
@@ -85,7 +87,7 @@ class SavedModel(Saved):
 
     @classmethod
     def _with_parameters(cls, parameters: Mapping[str, Any]) -> Any:
-        given = renamed.with_new_names(parameters, parameters_of(cls))
+        given = cls._before | renamed.with_new_names(parameters, parameters_of(cls))
         return cls(**{name: _unplain(value) for name, value in given.items()})
 
     def _extra_header(self) -> dict[str, Any]:

@@ -144,6 +144,7 @@ class KernelPolicyEvaluation(Remembering):
     loss = "squared_error"
     batch_size: ClassVar[int] = STATES  # type: ignore[misc]
     _direct = TRANSITION
+    _before: ClassVar[dict[str, Any]] = {"tracking_schedule": "constant"}
     slack: ClassVar[int] = 0  # type: ignore[misc]
     _waits = False
 

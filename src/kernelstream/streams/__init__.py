@@ -26,6 +26,7 @@ from kernelstream.streams.opening import open_stream
 from kernelstream.streams.robot import make_robot_arm
 from kernelstream.streams.synthetic import make_multidist, make_regression_outliers
 from kernelstream.streams.synthetic_manifolds import make_spheres, make_turning_ellipsoid
+from kernelstream.streams.textons import load_textures
 
 __all__ = [
     "BadRows",
@@ -39,6 +40,7 @@ __all__ = [
     "Transitions",
     "list_datasets",
     "load_dataset",
+    "load_textures",
     "make_changing_board",
     "make_changing_relevance",
     "make_drifting_market",
