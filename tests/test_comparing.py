@@ -286,6 +286,27 @@ def test_any_class_by_its_path(monkeypatch):
     assert by_name(compare(rings(80), models=[name]))[name].rows == 80
 
 
+class Plain:
+    """Not derived from anything: repeats the last target."""
+
+    def partial_fit(self, X, y):
+        self.last = y[0]
+
+    def predict(self, X):
+        return np.full(X.shape[0], getattr(self, "last", 0))
+
+
+def test_a_class_that_declares_nothing(monkeypatch):
+    module = types.ModuleType("their_learners")
+    module.Plain = Plain
+    monkeypatch.setitem(sys.modules, "their_learners", module)
+    X, y = rings(80)
+    for targets, metric in ((y, "accuracy"), (X[:, 0], "mae")):
+        found = by_name(compare((X, targets), models={"plain": "python:their_learners.Plain"}))
+        rule = found["no change"].values[metric]
+        assert found["plain"].values[metric] == pytest.approx(rule)
+
+
 # ---- other packages -----------------------------------------------------------------------
 
 

@@ -97,7 +97,7 @@ class Columns:
         if not self._shared:
             now = "the first sample had so many, new ones are left out"
         return (
-            f"there are too many features for a column each ({what} has none; this model has "
+            f"there are too many features for a column each ({what} has none; this model takes "
             f"{self.most}): {now}. Leave out texts that say nothing, such as identifiers, and turn "
             "dates into numbers"
         )

@@ -28,10 +28,12 @@ class PartialFitProgram(Program):
 
     def __init__(self, model: Any, classes: ArrayLike | None = None) -> None:
         self.model = model
-        self.classification = is_classifier(model)
+        # What is not derived from scikit-learn's classes declares nothing.
+        declares = hasattr(model, "__sklearn_tags__")
+        self.classification = is_classifier(model) if declares else classes is not None
         self.classes = None if classes is None else np.asarray(classes)
         self.probabilities = hasattr(model, "predict_proba")
-        self._sparse = _takes_sparse(model)
+        self._sparse = declares and get_tags(model).input_tags.sparse
         self._first: dict[str, Any] = {}
         if self.classes is not None and "classes" in signature(model.partial_fit).parameters:
             self._first = {"classes": np.arange(len(self.classes))}
@@ -61,8 +63,3 @@ class PartialFitProgram(Program):
         if self.classes is None or target < len(self.classes):
             self.model.partial_fit(row, [target], **self._first)
             self._first = {}
-
-
-def _takes_sparse(model: Any) -> bool:
-    """Whether it declares it. What is not derived from scikit-learn's classes declares nothing."""
-    return hasattr(model, "__sklearn_tags__") and bool(get_tags(model).input_tags.sparse)
