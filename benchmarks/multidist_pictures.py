@@ -47,9 +47,11 @@ def _boundaries(X: Any, y: Any) -> None:
     for axes, (loss, title) in zip(places, LOSSES.items(), strict=True):
         model = polk(loss, 16).partial_fit(X, y)
         regions = model.predict(plane).reshape(grid[0].shape)
-        axes.contourf(*grid, regions, levels=np.arange(-0.5, 5.0), cmap="Set3", alpha=0.8)
+        colours = plt.get_cmap("tab10").colors[: len(np.unique(y))]
+        levels = np.arange(len(colours) + 1) - 0.5
+        axes.contourf(*grid, regions, levels=levels, colors=colours, alpha=0.3)
         axes.contour(*grid, regions, levels=np.arange(0.5, 4.0), colors="k", linewidths=0.6)
-        axes.scatter(*X[::5].T, c=y[::5], cmap="Dark2", s=3)
+        axes.scatter(*X[::5].T, c=[colours[label] for label in y[::5]], s=3)
         axes.plot(*model.dictionary_.T, "ko", markersize=6)
         axes.set_title(f"POLK, {title}: {model.model_order_} points", fontsize=9)
     _save(figure, "multidist_boundaries.png")

@@ -61,10 +61,12 @@ def learned_chain(**parameters):
     return model.partial_fit(*chain(20_000)).predict(np.eye(5))
 
 
-@pytest.mark.parametrize(("method", "rate"), [("corrected", 0.001), ("corrected", 0.1),
-                                              ("gradient", 0.05)])  # fmt: skip
-def test_a_table_of_values_is_found(method, rate):
-    found = learned_chain(method=method, tracking_rate=rate)
+@pytest.mark.parametrize(("method", "rate", "schedule"), [
+    ("corrected", 0.001, "auto"), ("corrected", 0.001, "constant"), ("corrected", 0.1, "constant"),
+    ("gradient", 0.05, "auto"),
+])  # fmt: skip
+def test_a_table_of_values_is_found(method, rate, schedule):
+    found = learned_chain(method=method, tracking_rate=rate, tracking_schedule=schedule)
     assert found == pytest.approx(chain_values(0.9), rel=0.05)
 
 
