@@ -6,6 +6,7 @@ import sys
 import types
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.linear_model import SGDClassifier
@@ -145,6 +146,51 @@ def test_who_fails_is_out_and_the_others_go_on():
     assert list(late)[-1] == "broken"
 
 
+class Unmakeable(Breaks):
+    def __init__(self, rows=40):
+        raise OSError("no\nlicence")
+
+
+def test_who_cannot_be_imported_or_made_is_out_and_the_others_go_on(tmp_path, monkeypatch):
+    module = types.ModuleType("their_learners")
+    module.Theirs, module.Unmakeable = SGDClassifier, Unmakeable
+    monkeypatch.setitem(sys.modules, "their_learners", module)
+    monkeypatch.setitem(sys.modules, "river", None)
+    (tmp_path / "needs_more.py").write_text("import no_such_package_at_all")
+    monkeypatch.syspath_prepend(tmp_path)
+    names = ["their_learners.Theirs", "their_learners.Unmakeable", "needs_more.Learner"]
+    models = [*(f"python:{name}" for name in names), "river:forest.ARFClassifier"]
+    run = ComparisonRun(rings(60), models=models)
+    result = run.run()
+    problems = {each.name.rpartition(".")[2]: each.problem for each in result.contestants}
+    assert not problems["Theirs"]
+    assert "cannot be made: no licence; " in problems["Unmakeable"]
+    assert "cannot be imported: No module named 'no_such_package_at_all'" in problems["Learner"]
+    assert "pip install 'kernelstream[river]'" in problems["ARFClassifier"]
+    assert all(any(note.startswith(name) for note in result.notes) for name in models[1:])
+    result.plot(tmp_path / "picture.png")
+    run.write_report(tmp_path / "page.html", result)
+    with pytest.raises(RunError, match="no licence"):  # nobody is left
+        compare(rings(60), models=models[1:])
+    with pytest.raises(RunError, match="did you mean Theirs"):  # a name that does not exist
+        compare(rings(60), models=[models[0], "python:their_learners.Thers"])
+
+
+def test_dense_rows_for_who_takes_no_sparse_ones():
+    y = ["a", "b"] * 30
+    rows = pd.DataFrame({"x": range(60), "word": y, "target": y})
+    models = ["sklearn:GaussianNB", "sklearn:SGDClassifier"]
+    found = by_name(compare(rows, models=models))
+    assert not any(found[name].problem for name in models)
+    assert found["sklearn:SGDClassifier"].values["accuracy"] > 0.9
+
+
+def test_one_record_is_drawn():
+    figure = compare(rings(60), models=["sklearn:SGDClassifier"]).plot()
+    markers = {line.get_label(): line.get_marker() for line in figure.axes[0].lines}
+    assert markers["sklearn:SGDClassifier"] == "o"
+
+
 def test_numbers_that_are_none_are_a_failure():
     X, y = rings(100)
     result = compare((X, y * 1.5), models={"away": Nowhere()}, task="regression")
@@ -238,6 +284,27 @@ def test_any_class_by_its_path(monkeypatch):
     monkeypatch.setitem(sys.modules, "their_learners", module)
     name = "python:their_learners.Theirs(alpha=0.01)"
     assert by_name(compare(rings(80), models=[name]))[name].rows == 80
+
+
+class Plain:
+    """Not derived from anything: repeats the last target."""
+
+    def partial_fit(self, X, y):
+        self.last = y[0]
+
+    def predict(self, X):
+        return np.full(X.shape[0], getattr(self, "last", 0))
+
+
+def test_a_class_that_declares_nothing(monkeypatch):
+    module = types.ModuleType("their_learners")
+    module.Plain = Plain
+    monkeypatch.setitem(sys.modules, "their_learners", module)
+    X, y = rings(80)
+    for targets, metric in ((y, "accuracy"), (X[:, 0], "mae")):
+        found = by_name(compare((X, targets), models={"plain": "python:their_learners.Plain"}))
+        rule = found["no change"].values[metric]
+        assert found["plain"].values[metric] == pytest.approx(rule)
 
 
 # ---- other packages -----------------------------------------------------------------------

@@ -385,6 +385,8 @@ def test_nothing_learned_and_empty_batches(tmp_path):
     assert len(model.learn(batch).predict(nothing)) == 0
     before = model.fingerprint()
     assert model.learn(nothing).fingerprint() == before
+    assert model.predict([]).tolist() == []
+    assert model.learn([]).fingerprint() == before
 
 
 def test_input_is_never_modified():

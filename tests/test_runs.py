@@ -358,25 +358,6 @@ def test_the_saved_model_after_going_on(tmp_path, steps, known):
     assert result.frozen == (expected if known else None)
 
 
-def test_intervals_of_a_saved_model_cover_rows_that_it_has_not_seen(tmp_path):
-    random, n = np.random.default_rng(0), 1600
-    X, sign = random.normal(size=(n, 2)), np.where(np.arange(n) // 200 % 2, 1.0, -1.0)
-    y = sign * X[:, 0] + 0.1 * random.normal(size=n)
-    result = Run((X[:1200], y[:1200]), model="krlst", window=200).run()
-    before = result.model.fingerprint()
-    result.model.save(tmp_path / "m.ks")
-    model = load(tmp_path / "m.ks")
-    assert model.fingerprint() == before
-
-    def covered(model):
-        low, high = model.predict_interval(X[1200:], 0.9).T
-        return np.mean((low <= y[1200:]) & (y[1200:] <= high))
-
-    assert covered(model) > 0.85
-    model.learn((X[:1], y[:1]))  # what was measured is no longer about this model
-    assert covered(model) < 0.8
-
-
 def test_a_saved_model_that_no_change_would_beat(tmp_path):
     random, t = np.random.default_rng(0), np.arange(1500)
     X = np.column_stack([3.0 * np.sin(t / 40.0), random.normal(size=1500)])

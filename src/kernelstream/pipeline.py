@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, Self
@@ -112,13 +111,11 @@ class StreamModel(PredictsRows, Saved):
         self.estimator = self._in_units(model)
         self.unlabelled_ = 0
         self._kind = preparation.schema.get(target)  # of the target, once known
+        self._small = False  # whether its labels are written true and false, in small letters
         #: Follows which columns matter, where that is wanted: see :meth:`follow_importances`.
         self.importances: ColumnImportances | None = None
         #: Says how unusual rows are, where that is wanted: see :meth:`follow_novelty`.
         self.detector = None
-        #: Sizes of errors, in order, on rows that the model had not learned from, where they were
-        #: measured: see :meth:`predict_interval`. Forgotten when it learns on.
-        self.errors_apart: NDArray[np.float64] | None = None
 
     def follow_importances(self) -> Self:
         """From now on, learn along which columns matter: what shuffling each does to the loss.
@@ -244,7 +241,8 @@ class StreamModel(PredictsRows, Saved):
         """Features, targets, and which rows have one."""
         targets, known, kind = self._targets(batch)
         X = self.preparation.transform(batch, learn=True)
-        self._kind, self.errors_apart = kind, None
+        self._kind = kind
+        self._small = self._small or self.target in batch.small
         self.unlabelled_ += len(known) - int(np.count_nonzero(known))
         return X, targets, known
 
@@ -310,6 +308,12 @@ class StreamModel(PredictsRows, Saved):
         """Whether the labels are true and false."""
         return getattr(getattr(self.model, "classes_", None), "dtype", None) == np.bool_
 
+    def as_written(self, labels: list[Any]) -> list[Any]:
+        """Labels as the file has them: true and false in small letters, if it has these."""
+        if not (self._small and self._truth):
+            return labels
+        return [str(label).lower() for label in labels]
+
     def targets_of(self, rows: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """The targets of some rows, and which of them have one."""
         targets, known, _ = self._targets(self._batch(rows, labelled=True))
@@ -332,7 +336,7 @@ class StreamModel(PredictsRows, Saved):
         """
         self._check_taught()
         result = StreamModel(model, self.preparation.frozen_copy(), self.target, self.task)
-        result._kind = self._kind
+        result._kind, result._small = self._kind, self._small
         if isinstance(self.estimator, InUnits):
             result.estimator.take_units(self.estimator)
         return result
@@ -341,22 +345,12 @@ class StreamModel(PredictsRows, Saved):
         """A copy with another trained estimator for the same prepared rows."""
         result = copy.deepcopy(self)
         result.model = result.estimator = model
-        result.errors_apart = None
         if isinstance(self.estimator, InUnits):
             result.estimator = copy.deepcopy(self.estimator)
             result.estimator.regressor = model
         return result
 
     # ---- files ------------------------------------------------------------------------
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file: plain data, checksummed, replaced atomically."""
-        header, arrays = self._document()
-        if self.errors_apart is not None:
-            # Not in the document, nor in fingerprints: it is not learned, and a run that was gone
-            # on with just before its end does not know it.
-            arrays = arrays | {"errors_apart": self.errors_apart}
-        storage.write(path, type(self).__name__, header, arrays)
 
     def _document(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         return document_of(self)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream import storage
@@ -35,6 +34,8 @@ def document_of(model: StreamModel) -> tuple[dict[str, Any], dict[str, NDArray[A
         "preparation": preparation,
         "model": note,
     }
+    if model._small:
+        header["small"] = True
     arrays |= prefixed("preparation_", prepared)
     if isinstance(model.estimator, InUnits):
         header["units"], units = model.estimator.to_document()
@@ -64,6 +65,7 @@ def restored(cls: type[Model], document: storage.Document) -> Model:
         raise ValueError("the number of rows without target is not a number")
     result.unlabelled_ = header["unlabelled"]
     result._kind = header["kind"]
+    result._small = header.get("small") is True
     result.model = result.estimator = model
     result.estimator = result._in_units(model)
     if result.estimator is not model:
@@ -75,13 +77,6 @@ def restored(cls: type[Model], document: storage.Document) -> Model:
         result.importances = ColumnImportances.from_document(
             header["importances"], held, preparation.width
         )
-    result.errors_apart = arrays.get("errors_apart")
-    if result.errors_apart is not None:
-        errors = result.errors_apart
-        if errors.ndim != 1 or errors.dtype != np.float64 or not np.isfinite(errors).all():
-            raise ValueError("the errors on rows that were not learned are not numbers")
-        if not len(errors) or errors[0] < 0.0 or (np.diff(errors) < 0.0).any():
-            raise ValueError("the errors on rows that were not learned are out of range")
     if header.get("detector") is not None:
         from kernelstream.models.novelty import NoveltyDetector
 

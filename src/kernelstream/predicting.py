@@ -36,7 +36,6 @@ class PredictsRows:
     task: str
     importances: ColumnImportances | None
     detector: NoveltyDetector | None
-    errors_apart: NDArray[np.float64] | None
     _kind: str | None
 
     def predict(self, rows: Any) -> NDArray[Any]:
@@ -64,19 +63,13 @@ class PredictsRows:
     def predict_interval(self, rows: Any, coverage: float = 0.9) -> NDArray[np.float64]:
         """(n, 2): the estimator's ``predict_interval``, where it has one.
 
-        After a :class:`~kernelstream.Run` at least as wide as errors on its last rows demand, of a
-        copy of the model that had not learned from them: the estimator itself only knows errors
-        made while it learned on.
+        The widths come from errors of predictions just before each row was learned: where the
+        stream changes and the model no longer learns, fewer rows lie within.
         """
         X = self._features(rows)
         if not X.shape[0]:
             return np.empty((0, 2))
-        found = self.model.predict_interval(X, coverage)
-        if self.errors_apart is not None:
-            half = float(np.quantile(self.errors_apart, coverage, method="higher"))
-            wider = np.maximum(0.0, half - 0.5 * (found[:, 1] - found[:, 0]))
-            found = np.column_stack([found[:, 0] - wider, found[:, 1] + wider])
-        return found  # type: ignore[no-any-return]
+        return self.model.predict_interval(X, coverage)  # type: ignore[no-any-return]
 
     def novelty(self, rows: Any) -> NDArray[np.float64]:
         """(n,): which part of the latest rows was less unusual than each of these, from 0 to 1.

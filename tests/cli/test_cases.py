@@ -869,3 +869,19 @@ def test_list(tool, tmp_path, monkeypatch):
     shown = tool("datasets", "list").out
     assert "multidist" in shown
     assert "mine" in shown
+
+
+@pytest.mark.parametrize("words", [("true", "false"), ("True", "False")])
+def test_true_and_false_are_written_as_the_file_has_them(tool, tmp_path, words):
+    random = np.random.default_rng(0).normal(size=100)
+    lines = [f"{x:.3f},{words[0] if x > 0.0 else words[1]}" for x in random]
+    (tmp_path / "rows.csv").write_text("\n".join(["x,label", *lines, "1,"]))
+    weights = f"{words[0]}=2,maybe=9"
+    learned = json.loads(tool(*LEARN, "--out", "m.ks", "--class-weight", weights, "--json").out)
+    note = next(note for note in learned["notes"] if "--class-weight" in note)
+    assert "'maybe'" in note
+    assert words[0] not in note.partition(" and ")[0]  # that class is there
+    said = tool("predict", "m.ks", "rows.csv", "--proba").out.splitlines()
+    assert said[0] == f"line,predicted_label,probability_{words[1]},probability_{words[0]}"
+    assert {line.split(",")[1] for line in said[1:]} == {*words}
+    assert json.loads(tool("evaluate", "m.ks", "rows.csv", "--json").out)["accuracy"] > 0.9

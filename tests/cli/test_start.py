@@ -109,3 +109,29 @@ def test_the_table_says_what_the_commands_say():
         assert loaded.name == name.split()[-1]
         assert loaded.help.partition("\n")[0] == command.summary
         assert command.example.startswith(f"kernelstream {name}")
+
+
+RIVAL = """
+import importlib.util, sys
+from sklearn.linear_model import SGDClassifier
+for name in ("pandas", "scipy.stats", "scipy.special", "numpy.testing"):
+    assert importlib.util.find_spec(name).origin.endswith("__init__.py"), name
+    assert getattr(importlib.import_module(name), "__file__", None), name
+class Rival(SGDClassifier):
+    pass
+"""
+
+
+def test_no_program_of_others_meets_a_stand_in(tmp_path):
+    (tmp_path / "rival.py").write_text(RIVAL)
+    (tmp_path / "broken.py").write_text("raise RuntimeError('not today')")
+    (tmp_path / "rows.csv").write_text("x,y\n" + "0.5,a\n1.5,b\n" * 20)
+    models = "python:rival.Rival,python:broken.Learner,river:linear_model.LogisticRegression"
+    words = ("compare", "rows.csv", "--target", "y", "--models", models, "--json", "--quiet")
+    ended = subprocess.run(
+        [sys.executable, "-m", "kernelstream", *words],
+        capture_output=True, text=True, check=True, cwd=tmp_path,
+    )  # fmt: skip
+    found = {each["name"]: each["problem"] for each in json.loads(ended.stdout)["programs"]}
+    assert found.pop("python:broken.Learner").startswith("cannot be imported: not today")
+    assert not any(found.values())

@@ -9,6 +9,7 @@ import pytest
 
 import kernelstream
 from kernelstream import AVMClassifier, POLKClassifier, POLKRegressor, registry
+from kernelstream.compat._columns import Columns
 from kernelstream.evaluation import prequential
 from kernelstream.features import OnlineKernelFeatures
 from kernelstream.models._widening import add_features, can_widen
@@ -196,11 +197,38 @@ def test_texts_gaps_and_what_is_refused():
         model.learn_one({"x": [1.0]}, "warm")
 
 
-def test_there_is_an_end_to_features_that_come_one_by_one():
-    model = RiverClassifier("krlst")
-    model.learn_one({"a": 1.0}, 0)
-    with pytest.raises(ValueError, match="takes up to 512 features"):
-        model.learn_one({f"a{i}": 1.0 for i in range(600)}, 1)
+@pytest.mark.parametrize("method", ["krlst", "auto"])
+def test_features_without_end_share_columns(method):
+    model = RiverClassifier(method)
+    model.learn_one({"colour": "red"}, "warm")
+    many = {f"n{i}": 1.0 for i in range(600)} | {("a", "b", i): 2.0 for i in range(9)}
+    with pytest.warns(UserWarning, match="share 64 columns"):
+        model.learn_one(many, "cold")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # said once
+        for i in range(20):
+            model.learn_one({"id": f"2026-11-16 {i}", "colour": "red"}, "warm")
+            model.learn_one({"id": f"2026-11-17 {i}", "colour": "blue"}, "cold")
+    assert model._learner.n_features_in_ == len(model._columns) <= 512
+    assert model.predict_one({"id": "2026-11-18", "colour": "red"}) == "warm"
+
+
+def test_one_text_does_not_take_all_columns():
+    columns = Columns(200)
+    rows = [{"id": str(i)} for i in range(500)]
+    with pytest.warns(UserWarning, match="of the text 'id'"):
+        list(map(columns.learn, rows))
+    place = len(columns)
+    columns.learn({"colour": "red"})
+    assert columns.row({"colour": "red"})[place] == 1.0  # one of its own
+    assert columns.row({"id": "499"}).sum() == 1.0  # a shared one
+    for i in range(500):
+        columns.learn({f"x{i}": 1.0})
+    assert len(columns) <= 200
+    wide = Columns(100)
+    wide.learn({f"x{i}": 1.0 for i in range(300)})
+    with pytest.warns(UserWarning, match="'y' has none.*left out"):
+        assert len(wide.learn({"y": 1.0})) == 300
 
 
 # ---- pipelines, drift, frames ----------------------------------------------------------------
@@ -254,6 +282,11 @@ def test_frames_as_rows():
     assert many._learner.fingerprint() == one._learner.fingerprint()
     assert many.predict_many(X).tolist() == [one.predict_one(x) for x, _ in rows]
     assert list(many.predict_proba_many(X).columns) == [False, True]
+
+
+def test_a_misspelt_model_is_told():
+    with pytest.raises(ValueError, match="no model 'polkk', did you mean 'polk'"):
+        RiverClassifier("polkk")
 
 
 @pytest.mark.parametrize("model", ["no-such", POLKRegressor(), "rbf"])

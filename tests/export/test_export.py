@@ -1,6 +1,7 @@
 """Exported models predict what the models do that they came from."""
 
 import json
+import subprocess
 
 import numpy as np
 import pytest
@@ -145,6 +146,33 @@ def test_names_in_c():
     for member in ("int_;", "a_b;", "a_b_;", "__;"):
         assert f"ks_real {member}" in text
     assert "* /: NAN" in text
+
+
+@needs_compiler
+@pytest.mark.parametrize("labels", [["n", "p"], [False, True], [-7, 2**40], None])
+def test_the_comment_of_a_header_prints_the_prediction(labels, tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    if labels is None:
+        model = POLKRegressor(gamma=1.0).partial_fit(X, X[:, 0])
+    else:
+        y = np.where(X[:, 0] > 0.0, labels[1], labels[0])
+        model = POLKClassifier(gamma=1.0).partial_fit(X, y)
+    export(model, tmp_path / "m.h")
+    comment = (tmp_path / "m.h").read_text().partition("*/")[0].splitlines()
+    lines = [line.removeprefix(" *").strip() for line in comment if line.endswith(";")]
+    row = ", ".join(map(repr, X[0].tolist()))
+    begin = ["#include <stdio.h>", '#include "m.h"', "int main(void) {"]
+    begin += [f"const double x[] = {{{row}}};", "model_row row = {x};"]
+    program = [*begin, *(line for line in lines if "{...}" not in line), "return 0; }"]
+    (tmp_path / "main.c").write_text("\n".join(program))
+    words = [tools.COMPILER, "-std=c99", "-Wall", "-Werror=format", "main.c", "-o", "m", "-lm"]
+    subprocess.run(words, cwd=tmp_path, check=True)
+    said = subprocess.run([tmp_path / "m"], capture_output=True, text=True, check=True).stdout
+    found = model.predict(X[:1])[0]
+    if labels is None:
+        assert float(said) == pytest.approx(found, rel=1e-4)
+    else:
+        assert said.split()[0] == (str(int(found)) if labels[0] is False else str(found))
 
 
 @pytest.mark.parametrize("to", ["numpy", "c"])

@@ -1,5 +1,7 @@
 """Every classifier has probabilities, whatever its loss; and weights of classes."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -108,6 +110,19 @@ def test_class_weights_are_sample_weights(kind, tmp_path):
     assert one_by_one.fingerprint() == weighted.fingerprint()
     weighted.save(tmp_path / "m")
     assert kernelstream.load(tmp_path / "m").class_weight == {"yes": 3.0}
+
+
+def test_weights_of_classes_that_are_not_there():
+    X, y = stream(POLKClassifier, n=40, classes=2)
+    labels = np.array(["no", "yes"])[y]
+    model = POLKClassifier(random_state=0, class_weight={"yes": 3.0, "ja": 5.0})
+    with pytest.warns(UserWarning, match=r"class_weight has \['ja'\], which y does not have"):
+        model.fit(X, labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # it may still come
+        model.partial_fit(X, labels)
+        POLKClassifier(class_weight={"true": 2.0, False: 1.0}).fit(X, y == 1)
+    np.testing.assert_array_equal(of_all({"true": 2.0}, np.array([True, False]), None), [2.0, 1.0])
 
 
 def test_balanced_in_any_chunks_and_files(tmp_path):

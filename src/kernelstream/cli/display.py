@@ -152,7 +152,7 @@ class ComparisonDisplay(_Display):
         most = "" if self.run.rows is None else f" of at most {self.run.rows:,}"
         view = {"rows": f"{samples:,}{most}   [dim]{samples / seconds:,.0f} per second[/]"}
         for seat in self.run.seats:
-            trace = seat.score.trace
+            trace = seat.trace
             text = f"[yellow]{escape(seat.problem)}[/]" if seat.problem else "[dim]...[/]"
             if len(trace) and not seat.problem and metric in trace.metrics:
                 numbers, history = trace.summary(), trace.to_columns()[f"{metric}_window"]

@@ -24,6 +24,14 @@ def put_off(*names: str) -> None:
     sys.meta_path.insert(0, _Finder(names))
 
 
+def put_off_no_more() -> None:
+    """The modules themselves from now on: other packages look at what is in ``sys.modules``."""
+    sys.meta_path[:] = [each for each in sys.meta_path if not isinstance(each, _Finder)]
+    for module in list(sys.modules.values()):
+        if isinstance(module, _Later):
+            module._finder.load(module)
+
+
 class _Finder(MetaPathFinder, Loader):
     """Finds a stand-in wherever one of the modules is asked for, as long as nobody needs it."""
 

@@ -58,8 +58,7 @@ def predict(
         typer.Option(
             help="Also an interval, low and high, that contains the true number this often: 0.9, "
             "for example (learn --model auto or krlst). It holds for rows like the last ones that "
-            "were learned from; learn measures errors of a model that has not seen these rows, and "
-            "intervals are as wide as those demand."
+            "were learned from: of a changing stream, a model that no longer learns covers less."
         ),
     ] = None,
     explain: Annotated[
@@ -109,7 +108,7 @@ def predict(
             writer.writerow([ours[0], *theirs, *ours[1:]])
             for batch in source:
                 columns = [batch.lines.tolist(), *(_written(batch.columns[name]) for name in kept)]
-                columns.append(learned.predict(batch).tolist())
+                columns.append(learned.as_written(learned.predict(batch).tolist()))
                 for compute in beside.values():
                     columns.extend(compute(batch).reshape(len(batch), -1).T.tolist())
                 if explain:
@@ -285,7 +284,7 @@ def _score_columns(model: StreamModel, scores: bool, probabilities: bool) -> _Co
     if model.task == "regression":
         option = "--scores" if scores else "--probabilities"
         raise UserError(f"{option} is for classes", "leave it out; --interval 0.9 is for numbers")
-    labels = model.classes_.tolist()
+    labels = model.as_written(model.classes_.tolist())
     of_classes = tuple(f"probability_{label}" for label in labels)
     columns: _Columns = {}
     if scores and getattr(model.model, "_follows", False):

@@ -26,6 +26,7 @@ from kernelstream.errors import CapWarning
 from kernelstream.evaluation import quality
 from kernelstream.pipeline import TASKS
 from kernelstream.runs import Tuning, TuningRun
+from kernelstream.runs._trials import Trial
 
 #: Candidates in the table.
 _SHOWN = 8
@@ -38,8 +39,8 @@ def tune(
 
     The first candidate has the defaults, the others are drawn at random. By successive halving two
     of three leave after a part of the rows, those whose predictions were worse, until three are
-    left, which see all --rows. Parameters that are given, such as --loss log_loss, are the same in
-    all of them. At the end it prints the command to learn with.
+    left, which see all --rows, as the defaults do. Parameters that are given, such as --loss
+    log_loss, are the same in all of them. At the end it prints the command to learn with.
     """
     settings = {name: given.pop(name) for name in _OWN}
     reading, parameters = options.taken(given, "raise", "skip")
@@ -150,12 +151,10 @@ def _print_result(result: Tuning, command: str) -> None:
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=0)
     for name in ("rows", result.metric, *(name.replace("_", "\n") for name in names)):
         table.add_column(Text(name), justify="right")
-    shown = list(result.trials[:_SHOWN])
-    if result.default not in shown:
-        shown[-1] = result.default
-    for trial in shown:
+    for trial in _shown(result):
         values = [_typed(trial.parameters.get(name, "default")) for name in names]
-        cells = [f"{trial.rows:,}", quality.number(trial.value), *map(escape, values)]
+        value = "failed" if trial.problem else quality.number(trial.value)
+        cells = [f"{trial.rows:,}", value, *map(escape, values)]
         table.add_row(*cells, style="bold" if trial is result.best else None)
     console.print(table)
     about = grid()
@@ -163,11 +162,19 @@ def _print_result(result: Tuning, command: str) -> None:
         about.add_row("best", "the defaults")
     else:
         other = result.default
-        compared = f"the defaults {quality.number(other.value)} on {other.rows:,} rows"
+        rows = "the same" if other.rows == result.best.rows else f"{other.rows:,}"
+        compared = f"the defaults {quality.number(other.value)} on {rows} rows"
         about.add_row("best", f"{result.metric} {quality.number(result.best.value)}; {compared}")
     show_notes(about, list(result.notes))
     console.print(about, soft_wrap=True)
     console.print(f"Learn with: {command}", soft_wrap=True, markup=False, highlight=False)
+
+
+def _shown(result: Tuning) -> list[Trial]:
+    """The best candidates, and one that failed, if any did."""
+    best, others = list(result.trials[:_SHOWN]), result.trials[_SHOWN:]
+    failed = [trial for trial in others if trial.problem][:1]
+    return [*best[: _SHOWN - len(failed)], *failed]
 
 
 _of_what = partial(options.added, "What is searched")

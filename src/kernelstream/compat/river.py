@@ -15,8 +15,9 @@ from kernelstream.compat._columns import Columns
 from kernelstream.features import OnlineKernelFeatures
 from kernelstream.models._classifier import StreamClassifier
 from kernelstream.models._regressor import StreamRegressor
-from kernelstream.models._widening import add_features, can_widen
+from kernelstream.models._widening import add_features, can_widen, most_features
 from kernelstream.rows import as_finite_rows
+from kernelstream.streams.columns import nearest
 
 try:
     from river import base
@@ -37,8 +38,8 @@ class _Wrapped(base.Estimator):  # type: ignore[misc]
     model: Any
 
     def _begin(self) -> None:
-        self._columns = Columns()
         self._learner = self._new_learner()
+        self._columns = Columns(most_features(self._learner))
 
     def _new_learner(self) -> Any:
         raise NotImplementedError
@@ -112,7 +113,12 @@ class _Supervised(_Wrapped):
             known = registry.models()
             if model not in known or type(self)._of_method(known[model]) is None:
                 able = [name for name in known if type(self)._of_method(known[name])]
-                raise ValueError(f"model must be an estimator or one of {', '.join(able)}")
+                near = nearest(model, able)
+                raise ValueError(
+                    f"there is no model {model!r}"
+                    + (f", did you mean {near!r}?" if near else "")
+                    + f" It must be an estimator or one of {', '.join(able)}"
+                )
             return type(self)._of_method(known[model])(random_state=0)
         if not isinstance(model, self._kind):
             raise ValueError(
@@ -171,6 +177,10 @@ class RiverClassifier(_Supervised, base.MiniBatchClassifier):  # type: ignore[mi
     for example, begin again with the latest samples); a number that is missing counts as the mean
     of those so far. Texts are taken as they are, each value as a feature of its own. Classes need
     not be known beforehand, and come back as they are.
+
+    There are at most 512 columns for the automatic model and KRLS-T, 4096 for others. Features
+    that come when all but 64 are taken share these 64, by hash, and so do the values of a text that
+    has taken half of them; a warning says so once.
 
     Predictions are those of the next sample of the stream: with the same samples in the same order
     metrics are those of :func:`kernelstream.evaluation.prequential`.

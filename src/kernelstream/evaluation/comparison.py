@@ -131,6 +131,8 @@ class Comparison:
             columns = each.trace.to_columns()
             windowed = columns.get(f"{metric}_window", np.empty(0))
             if len(windowed) and (not each.rule or each is self.best_rule):
+                if len(windowed) == 1:  # no line
+                    look["marker"] = "o"
                 course.plot(columns["samples"], windowed, label=each.name, **look)
             if not each.rule and np.isfinite(self.headline(each)):
                 cost.plot(each.microseconds, each.values[metric], "o", color=look["color"])

@@ -35,6 +35,7 @@ _START = """\
  *     {name}_row row = {{...}};
  *     {name}_result result;
  *     {name}_predict(&row, &result);
+ *     {usage}
  */
 #ifndef {guard}
 #define {guard}
@@ -167,7 +168,7 @@ class _Writer:
         start = _START.format(
             title=f"A model of {_comment(program.target)}", version=__version__, name=name,
             guard=f"KERNELSTREAM_{name.upper()}_H", include="#include <string.h>\n" * texts,
-            used="maths and strcmp are" if texts else "maths is",
+            used="maths and strcmp are" if texts else "maths is", usage=self.usage(),
         )  # fmt: skip
         parts = [start]
         if any(given.kind == "date" for given in program.inputs):
@@ -185,6 +186,15 @@ class _Writer:
         return "".join(parts)
 
     # ---- what goes in and comes out -----------------------------------------------------
+
+    def usage(self) -> str:
+        """How the result is printed: labels are of the type that they have in the model."""
+        if self.program.labels is None:
+            return 'printf("%g\\n", (double)result.value);'
+        kind = self.program.labels.dtype.kind
+        form, cast = {"U": ("%s", ""), "f": ("%g", "")}.get(kind, ("%lld", "(long long)"))
+        label = f"{cast}{self.name}_labels[result.place]"
+        return f'printf("{form} %g\\n", {label}, (double)result.probabilities[result.place]);'
 
     def types(self) -> str:
         """The row, the result and the labels."""
@@ -214,6 +224,8 @@ class _Writer:
         if labels is not None:
             kind = {"U": "char *const ", "f": "double "}.get(labels.dtype.kind, "int64_t ")
             held = ", ".join(map(_literal, labels.tolist()))
+            if labels.dtype.kind == "b":
+                lines.append("/* 0 is false, 1 is true. */")
             lines.append(f"static const {kind}{self.name}_labels[{len(labels)}] = {{{held}}};\n")
         return "\n".join(lines) + "\n"
 

@@ -26,6 +26,14 @@ def check(class_weight: Any) -> None:
             raise ValueError(f"class_weight of {label!r:.80} is {weight!r:.80}: {_weight.words}")
 
 
+def absent(class_weight: Any, classes: NDArray[Any]) -> list[Any]:
+    """Classes that weights were given for and that are not there."""
+    if not isinstance(class_weight, dict):
+        return []
+    used = {_key(class_weight, label) for label in classes.tolist()}
+    return [label for label in class_weight if label not in used]
+
+
 def of_all(class_weight: Any, labels: NDArray[Any], weights: Any) -> Any:
     """Weights of samples where all are known: balanced classes have the same weight in all."""
     if class_weight is None:
@@ -68,5 +76,12 @@ def of_next(class_weight: Any, labels: NDArray[Any], weights: Any, met: dict[Any
 
 def _given(class_weight: dict[Any, float], labels: NDArray[Any], weights: Any) -> Any:
     classes, places = np.unique(labels, return_inverse=True)
-    factors = np.array([float(class_weight.get(label, 1.0)) for label in classes.tolist()])[places]
+    keys = [_key(class_weight, label) for label in classes.tolist()]
+    factors = np.array([float(class_weight.get(key, 1.0)) for key in keys])[places]
     return factors if weights is None else weights * factors
+
+
+def _key(class_weight: dict[Any, float], label: Any) -> Any:
+    """How the weights name a label: as it is, or true and false as files have them."""
+    word = str(label).lower()
+    return word if isinstance(label, bool) and label not in class_weight else label

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Callable
 from dataclasses import field
 from typing import Annotated, Any, Self
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from kernelstream.core.kernel import Rows
+from kernelstream.errors import callers_level
 from kernelstream.models import _class_weights as class_weights
 from kernelstream.models import _parameters as p
 from kernelstream.models import _validation as check
@@ -60,6 +62,12 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):  # type: ignore[misc]
             self._met = {}
             weights = class_weights.of_all(self.class_weight, labels, weights)
             self._start(X, rows)
+        if absent := class_weights.absent(self.class_weight, self.classes_):
+            warnings.warn(
+                f"class_weight has {absent!r:.200}, which y does not have: its classes are "
+                f"{self.classes_.tolist()!r:.200}",
+                stacklevel=callers_level(),
+            )
         learn_epochs(self, rows, targets.astype(np.float64), weights)
         return self
 

@@ -13,6 +13,10 @@ from kernelstream.models._auto._group import Group
 from kernelstream.models._auto._learning import UnitState
 from kernelstream.models._auto._tracker import Tracker
 from kernelstream.models._auto._units import WIDEST
+from kernelstream.models._experts import ExpertEstimator
+
+#: Features of a model that stores points, so that their memory is bounded.
+_MOST = 4096
 
 
 def can_widen(model: Any) -> bool:
@@ -23,6 +27,11 @@ def can_widen(model: Any) -> bool:
     return isinstance(model._state, State | FeatureState | UnitState)
 
 
+def most_features(model: Any) -> int:
+    """How many features a model, new or not, may have when they come one by one."""
+    return WIDEST if isinstance(model, ExpertEstimator) else _MOST
+
+
 def add_features(model: Any, more: int) -> None:
     """Append ``more`` features; what was learned about the others stays, gamma included."""
     if not more:
@@ -31,7 +40,7 @@ def add_features(model: Any, more: int) -> None:
     if isinstance(state, UnitState):
         if features > WIDEST:
             raise ValueError(
-                f"a {type(model).__name__} takes up to {WIDEST} features that come one by one, and "
+                f"{type(model).__name__} takes up to {WIDEST} features that come one by one, and "
                 f"these are {features}: choose among them, or use another model"
             )
         _widen_units(state, more)

@@ -7,7 +7,6 @@ import itertools
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from kernelstream.core.threads import one_thread
@@ -18,8 +17,6 @@ from kernelstream.pipeline import StreamModel
 from kernelstream.runs._reading import join
 from kernelstream.streams.batch import Batch, Text
 
-#: Sizes of errors that are kept of those measured: evenly from the smallest to the largest.
-ERRORS = 257
 #: Bytes of a copy, and of the rows since, beyond which none are kept.
 MOST_BYTES = 50_000_000
 
@@ -44,7 +41,6 @@ class Kept:
         self._copies: list[tuple[int, StreamModel]] = []  # rows given before, and the copy
         self._since: list[tuple[Batch, int]] = []  # of the older copy, and rows with a target
         self._measured: tuple[int, dict[str, float] | None] = (-1, None)
-        self._errors: NDArray[np.float64] | None = None  # of the same predictions, in order
         if rows and rows % window == 0:
             self._copy()
 
@@ -83,14 +79,8 @@ class Kept:
     def measured(self, metrics: Any) -> dict[str, float] | None:
         """Metrics of the older copy on the rows since, and their number; None if unknown."""
         if self._measured[0] != self._rows:
-            self._errors = None
             self._measured = self._rows, self._measure(metrics)
         return self._measured[1]
-
-    def errors(self, metrics: Any) -> NDArray[np.float64] | None:
-        """Sizes of the errors behind :meth:`measured`, in order; None if unknown, or of classes."""
-        self.measured(metrics)
-        return self._errors
 
     def _measure(self, metrics: Any) -> dict[str, float] | None:
         if not self._copies or not self._since:
@@ -112,9 +102,6 @@ class Kept:
         score = make_metrics(metrics, labels, window=rows)
         if labels is None:
             score.update(y, made.predicted)
-            errors = np.sort(np.abs(y - made.predicted))
-            places = np.linspace(0, len(errors) - 1, min(len(errors), ERRORS))
-            self._errors = errors[np.ceil(places).astype(np.int64)]
         else:
             extras = {name: getattr(made, name) for name in learner.needs}
             score.update_codes(labels.encode(y), labels.encode(made.predicted), **extras)

@@ -10,6 +10,7 @@ from scipy.sparse import issparse
 
 from kernelstream.evaluation import quality
 from kernelstream.evaluation.metrics import METRICS
+from kernelstream.models import _class_weights as class_weights
 from kernelstream.models.in_units import InUnits
 
 if TYPE_CHECKING:
@@ -31,11 +32,24 @@ def row_notes(run: Run) -> list[str]:
             f"predicted ({spelling('warm_up')})"
         )
     classes = len(getattr(model.model, "classes_", ()))
+    notes += _weight_notes(run)
     if "auc" in run.score.trace.metrics and classes > 2:
         notes.append(f"auc is for two classes, and there are {classes}: try balanced_accuracy")
     if model.unlabelled_:
         notes.append(f"{model.unlabelled_:,} rows had no target: not learned")
     return notes
+
+
+def _weight_notes(run: Run) -> list[str]:
+    """Classes that a weight was given for, and that never came."""
+    model = run.model.model
+    given, known = getattr(model, "class_weight", None), getattr(model, "classes_", None)
+    absent = [] if known is None else class_weights.absent(given, known)
+    if known is None or not absent:
+        return []
+    name = run._spelling("class_weight")
+    classes = ", ".join(map(repr, run.model.as_written(known.tolist())))
+    return [f"{name} names {', '.join(map(repr, absent))}, and the classes are {classes:.200}"]
 
 
 def _quality_notes(run: Run) -> list[str]:

@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -55,6 +56,14 @@ DEFAULT_PROGRAMS = {
 
 class WrongTaskError(Exception):
     """A program for classes was given numbers, or the other way round."""
+
+
+class UnusableError(RunError):
+    """A program that cannot be imported or made here: it is out, and the others go on."""
+
+    def __init__(self, program: str, problem: str, cure: str) -> None:
+        super().__init__(f"{program} {problem}", cure)
+        self.problem = f"{problem}; {cure}"  # without its name
 
 
 @dataclass(frozen=True)
@@ -135,7 +144,14 @@ def entry(given: Any, task: str | None, spelling: Spelling, name: str = "") -> E
     if package not in makers:
         cure = f"before the colon stands one of: {', '.join(makers)}"
         raise RunError(f"there are no programs of {package!r} ({given})", cure)
-    return makers[package](path, given, name or given)
+    try:
+        return makers[package](path, given, name or given)
+    except UnusableError as error:
+        return Entry(name or given, package, partial(_raise, error))
+
+
+def _raise(error: UnusableError, stream: Stream) -> Learner:
+    raise error
 
 
 def _rule(rule: str, stream: Stream) -> Learner:
@@ -218,7 +234,7 @@ def _river_learner(model: Any, stream: Stream) -> Learner:
 
 def _capymoa(path: str, given: str, name: str) -> Entry:
     if shutil.which("java") is None:
-        raise RunError(f"{given} needs Java", "install a Java runtime (17 or later): java")
+        raise UnusableError(given, "needs Java", "install a Java runtime (17 or later): java")
     package = _installed("capymoa", given)
     kind_name, parameters = _called(path)
     modules = [] if "." in kind_name else ["classifier", "regressor"]
@@ -327,10 +343,7 @@ def _attribute(package: str, path: str, given: str, modules: Sequence[str] = ())
         places = [".".join(part for part in (package, folder) if part)]
     known: list[str] = []
     for place in places:
-        try:
-            module = importlib.import_module(place)
-        except ImportError as error:
-            raise RunError(f"{given}: {error}", f"name a module of {package or 'Python'}") from None
+        module = _module(place, given)
         if hasattr(module, name):
             return getattr(module, name)
         known += [word for word in dir(module) if word[:1].isupper()]
@@ -339,14 +352,33 @@ def _attribute(package: str, path: str, given: str, modules: Sequence[str] = ())
     raise RunError(f"{given}: {' and '.join(places)} has no {name!r}", cure)
 
 
+def _module(place: str, given: str) -> Any:
+    try:
+        return importlib.import_module(place)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{place}.".startswith(f"{error.name}."):
+            cure = f"name a module of {place.partition('.')[0]}" if "." in place else "install it"
+            raise RunError(f"{given}: {error}", cure) from None
+        raise _unusable(given, "imported", "mend it, or leave it out", error) from error
+    except Exception as error:  # of other packages, any
+        raise _unusable(given, "imported", "mend it, or leave it out", error) from error
+
+
+def _unusable(program: str, what: str, cure: str, error: Exception) -> UnusableError:
+    said = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+    return UnusableError(program, f"cannot be {what}: {said}", cure)
+
+
 def _installed(package: str, given: str) -> str:
     """Name and version, or how to get it."""
     title, install = _INSTALL[package]
     try:
-        importlib.import_module(package)
-    except ImportError:
-        cure = f"pip install '{install}'"
-        raise RunError(f"{given} needs {title}, which is not installed", cure) from None
+        _module(package, given)
+    except UnusableError:
+        raise
+    except RunError:
+        problem = f"needs {title}, which is not installed"
+        raise UnusableError(given, problem, f"pip install '{install}'") from None
     return f"{title} {version(package)}"
 
 
@@ -362,9 +394,10 @@ def _making(name: str) -> Iterator[None]:
     """Within, what is wrong is wrong with the program's parameters."""
     try:
         yield
-    except (TypeError, ValueError) as error:
-        problem = " ".join(str(error).split()).rstrip(".")
-        raise RunError(f"{name} cannot be made: {problem}", "give it other parameters") from error
+    except WrongTaskError:
+        raise
+    except Exception as error:  # of other packages, any
+        raise _unusable(name, "made", "give it other parameters", error) from error
 
 
 def _measurable(metrics: Sequence[str], probabilities: bool) -> list[str]:

@@ -16,6 +16,7 @@ from kernelstream.evaluation import Prequential
 from kernelstream.evaluation.comparison import Comparison, Contestant
 from kernelstream.evaluation.metrics import METRICS, check_names
 from kernelstream.evaluation.programs import RULES
+from kernelstream.evaluation.trace import Trace
 from kernelstream.pipeline import StreamModel, guess_task
 from kernelstream.registry import DEFAULT
 from kernelstream.runs._methods import compile_for, make_estimator
@@ -24,6 +25,7 @@ from kernelstream.runs._programs import (
     DEFAULT_PROGRAMS,
     Entry,
     Stream,
+    UnusableError,
     WrongTaskError,
     entries,
     entry,
@@ -45,8 +47,13 @@ class Seat:
     """A program in a run, and where it stands."""
 
     entry: Entry
-    score: Prequential
+    score: Prequential | None  # None: it cannot be imported or made
     problem: str = ""  # why it ended before the stream did
+
+    @property
+    def trace(self) -> Trace:
+        """Its course."""
+        return Trace((), every=1) if self.score is None else self.score.trace
 
     @property
     def rule(self) -> bool:
@@ -58,7 +65,9 @@ class ComparisonRun(SteppedRun):
     """Programs that are compared on a stream of raw rows; it is what ``kernelstream compare`` does.
 
     Iterating over it goes on: each step, one program predicts and learns at most 256 rows. A
-    program that fails is out, with the reason in the result; the others go on.
+    program that fails, or that cannot be imported or made, is out, with the reason in the result;
+    the others go on. A name that does not exist is an error at once, and so is a run of which no
+    program is left before the first row.
 
     Every program gets the same numbers: columns as :class:`~kernelstream.Preparation` makes them,
     in units that move with the stream, a column for each frequent text. River's models get them
@@ -142,7 +151,10 @@ class ComparisonRun(SteppedRun):
                 for rule, tasks in RULES.items()
                 if task in tasks and rule not in taken
             ]
-            self.seats = [self._seat(each, stream, every, window) for each in named]
+            unusable: list[UnusableError] = []
+            self.seats = [self._seat(each, stream, every, window, unusable) for each in named]
+            if unusable and all(seat.problem or seat.rule for seat in self.seats):
+                raise unusable[0]
         self.reader = stream.reader
         self.over = False
         self._steps = self._all_steps()
@@ -170,18 +182,23 @@ class ComparisonRun(SteppedRun):
         units = float(first.mean()), float(first.std()) or 1.0
         return Stream(reader, None, units, self.metrics)
 
-    def _seat(self, each: Entry, stream: Stream, every: int, window: int) -> Seat:
+    def _seat(
+        self, each: Entry, stream: Stream, every: int, window: int, unusable: list[UnusableError]
+    ) -> Seat:
         try:
             learner = each.make(stream)
         except WrongTaskError as error:
             cure = f"leave it out, or set {self._spelling('task')}"
             raise RunError(f"{each.name} {error}", cure) from None
+        except UnusableError as error:
+            unusable.append(error)
+            return Seat(each, None, error.problem)
         return Seat(each, Prequential(learner, every=every, window=window))
 
     def compile(self) -> Self:
         """Load or make the machine code now, so that the times measured are the programs'."""
         for seat in self.seats:
-            model = seat.score.model
+            model = None if seat.score is None else seat.score.model
             model = getattr(model, "regressor", model)  # of one in units
             if hasattr(model, "predict_then_learn") and not seat.rule:
                 compile_for(model)
@@ -198,8 +215,8 @@ class ComparisonRun(SteppedRun):
             for first in range(0, len(y), STEP_ROWS):
                 part = slice(first, min(first + STEP_ROWS, len(y)))
                 for seat in self.seats:
-                    if not seat.problem:
-                        self._advance(seat, X[part], y[part])
+                    if seat.score is not None and not seat.problem:
+                        self._advance(seat, seat.score, X[part], y[part])
                         yield
                 self.samples += part.stop - part.start
         self._end()
@@ -208,17 +225,17 @@ class ComparisonRun(SteppedRun):
         none_left = all(seat.problem or seat.rule for seat in self.seats)
         return none_left or (self.rows is not None and self.samples >= self.rows)
 
-    def _advance(self, seat: Seat, X: Any, y: Any) -> None:
+    def _advance(self, seat: Seat, score: Prequential, X: Any, y: Any) -> None:
         try:
-            with one_thread():
-                seat.score._update_prepared(X, y)
+            with one_thread(), np.errstate(all="ignore"):  # their warnings are not the user's
+                score._update_prepared(X, y)
         except Exception as error:  # of other packages, any
             said = " ".join(str(error).split()) or type(error).__name__
-            seat.problem = f"failed after row {seat.score.samples:,}: {said[:200]}"
+            seat.problem = f"failed after row {score.samples:,}: {said[:200]}"
             return
-        if self.limit is not None and seat.score.seconds > self.limit:
-            seat.problem = f"out after row {seat.score.samples:,}: {self.limit:g} s were used"
-            seat.score.finish()
+        if self.limit is not None and score.seconds > self.limit:
+            seat.problem = f"out after row {score.samples:,}: {self.limit:g} s were used"
+            score.finish()
 
     def _end(self) -> None:
         self.close()
@@ -226,7 +243,7 @@ class ComparisonRun(SteppedRun):
         if self.stopping:
             self.stopped_by = self._reason
         for seat in self.seats:
-            if not seat.problem:
+            if seat.score is not None and not seat.problem:
                 seat.score.finish()
         if not self.samples:
             target = self._reading["target"]
@@ -295,15 +312,15 @@ class ComparisonRun(SteppedRun):
 
 
 def _contestant(seat: Seat) -> Contestant:
-    score = seat.score
-    values = score.trace.summary() if len(score.trace) else {}
+    trace = seat.trace
+    values = trace.summary() if len(trace) else {}
     measured = {
         name + end: values.get(name + end, np.nan)
-        for name in score.trace.metrics
+        for name in trace.metrics
         for end in ("", "_window")
     }
     try:
-        nbytes = score._learner.nbytes()
+        nbytes = np.nan if seat.score is None else seat.score._learner.nbytes()
     except Exception:  # not every model can be pickled
         nbytes = np.nan
     return Contestant(
@@ -314,7 +331,7 @@ def _contestant(seat: Seat) -> Contestant:
         values=measured,
         microseconds=values.get("microseconds_per_sample", np.nan),
         nbytes=nbytes,
-        trace=score.trace,
+        trace=trace,
         problem=seat.problem,
     )
 

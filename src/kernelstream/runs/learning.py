@@ -407,8 +407,6 @@ class Run(StreamRun):
                     f"name another {self._spelling('target')}",
                 )
         self.seconds = time.perf_counter() - self._started
-        if hasattr(self.model, "predict_interval"):
-            self.model.errors_apart = self._kept.errors(self.score.trace.metrics)
 
     # ---- what it has come to ----------------------------------------------------------
 

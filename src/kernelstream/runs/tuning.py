@@ -62,7 +62,8 @@ class TuningRun(SteppedRun):
     It is what ``kernelstream tune`` does. The first candidate has the default parameters, the
     others are drawn from :func:`~kernelstream.search.search_space`. All predict and learn the same
     rows; by successive halving two of three leave after a part of the rows, those whose predictions
-    were worse, and again after three times as many, until three are left, which see all rows.
+    were worse, and again after three times as many, until three are left, which see all rows. So do
+    the defaults.
 
     Parameters
     ----------
@@ -275,15 +276,14 @@ class TuningRun(SteppedRun):
             with one_thread():
                 score._update_prepared(X, y)
         except Exception as error:  # a step that is too large, most often
-            trial.problem = f"failed at row {self.samples:,}: {' '.join(str(error).split())[:160]}"
+            trial.problem = f"failed at row {self.samples:,}: {' '.join(str(error).split())}"
             self._leave(trial)
 
     def _halve(self) -> None:
-        """The best part goes on."""
-        kept = self._ranked(self.left)[: max(FACTOR, math.ceil(len(self.left) / FACTOR))]
-        for trial in self.left:
-            if trial not in kept:
-                self._leave(trial)
+        """The best part goes on, and the defaults: the best is compared with them at the end."""
+        drawn = self._ranked([trial for trial in self.left if trial.number])
+        for trial in drawn[max(FACTOR, math.ceil(len(drawn) / FACTOR)) :]:
+            self._leave(trial)
 
     def _leave(self, trial: Trial) -> None:
         self._measure(trial)
@@ -353,9 +353,10 @@ class TuningRun(SteppedRun):
                     f"laid out for: {self._spelling('rows', self.samples)} would let more "
                     "candidates leave early"
                 )
-        failed = sum(bool(trial.problem) for trial in self.trials)
+        failed = [trial.problem for trial in self.trials if trial.problem]
         if failed:
-            notes.append(f"{failed} of {len(self.trials)} candidates failed")
+            first = failed[0] if len(failed) == 1 else f"the first: {failed[0]}"
+            notes.append(f"{len(failed)} of {len(self.trials)} candidates failed; {first}")
         return notes
 
 

@@ -49,6 +49,7 @@ class Batch:
     #: (n,) where each row came from: its line in a text file from 1, else its row from 0
     bounded: bool = False  # whether the source has refused infinite and huge numbers
     truths: frozenset[str] = frozenset()  # columns of numbers that are true (1) and false (0)
+    small: frozenset[str] = frozenset()  # of the truths those that are written in small letters
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -62,7 +63,7 @@ class Batch:
             for name, column in self.columns.items()
         }
         matrix = None if self.matrix is None else slice_rows(self.matrix, start, stop)
-        return Batch(columns, matrix, self.lines[start:stop], self.bounded, self.truths)
+        return Batch(columns, matrix, self.lines[start:stop], self.bounded, self.truths, self.small)
 
 
 def slice_rows(matrix: Any, start: int, stop: int) -> Any:

@@ -111,6 +111,13 @@ class DelimitedSource(TextSource):
                 if not all(_is_number(value) for _, value in failed[name]):
                     self.schema[name] = "text"
                     self._types[name] = self._arrow.string()
+        truths = [name for name, each in self._types.items() if is_truth(each)]
+        if truths:
+            texts = dict.fromkeys(truths, self._arrow.string())
+            words = self._read(data, self._names, texts, truths)
+            self._small = frozenset(
+                name for name in truths if {"true", "false"} & {*words[name].unique().to_pylist()}
+            )
 
     def _written_type(self, kind: str, found: Any) -> Any:
         """What Arrow should parse a column as: the quick way, which may fail."""

@@ -43,8 +43,10 @@ def as_batch(
     >>> batch.columns["load"], schema
     (array([1.5, nan]), {'load': 'number', 'city': 'text'})
     """
-    matrix = None
-    if not is_unnamed(rows):
+    matrix, given = None, dict[str, Any]()
+    if isinstance(rows, list) and not rows and schema is not None:
+        given = {name: [] for name in schema}  # no rows, of these columns
+    elif not is_unnamed(rows):
         given = _columns(rows)
     elif isinstance(rows, tuple):
         matrix, given = rows[0], {"target": rows[1]}

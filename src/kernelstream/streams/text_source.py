@@ -50,6 +50,7 @@ class TextSource(Source):
         self._record = 0  # the next one of the block
         self._place = (0, 1)  # offset and line after the blocks before this one
         self._truths: frozenset[str] = frozenset()  # see Batch
+        self._small: frozenset[str] = frozenset()
 
     @abstractmethod
     def _parse(self, block: Block) -> Parsed: ...
@@ -126,6 +127,7 @@ class TextSource(Source):
             lines,
             bounded=True,  # _parse puts such rows aside, to be refused as on_bad says
             truths=self._truths,
+            small=self._small,
         )
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, issparse
 from sklearn.base import is_classifier
+from sklearn.utils import get_tags
 
 from kernelstream.evaluation.programs.one_by_one import Answer, Program
 
@@ -27,16 +28,21 @@ class PartialFitProgram(Program):
 
     def __init__(self, model: Any, classes: ArrayLike | None = None) -> None:
         self.model = model
-        self.classification = is_classifier(model)
+        # What is not derived from scikit-learn's classes declares nothing.
+        declares = hasattr(model, "__sklearn_tags__")
+        self.classification = is_classifier(model) if declares else classes is not None
         self.classes = None if classes is None else np.asarray(classes)
         self.probabilities = hasattr(model, "predict_proba")
+        self._sparse = declares and get_tags(model).input_tags.sparse
         self._first: dict[str, Any] = {}
         if self.classes is not None and "classes" in signature(model.partial_fit).parameters:
             self._first = {"classes": np.arange(len(self.classes))}
 
     def rows(self, X: Any, targets: NDArray[Any]) -> list[Any]:
-        """Arrays of one row; sparse ones with the short indices that scikit-learn takes."""
-        if issparse(X):
+        """Arrays of one row; sparse ones, for who takes them, with scikit-learn's short indices."""
+        if issparse(X) and not self._sparse:
+            X = X.toarray()
+        elif issparse(X):
             X = csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), X.shape)
         return [X[i : i + 1] for i in range(X.shape[0])]
 
