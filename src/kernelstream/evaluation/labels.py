@@ -78,9 +78,10 @@ def buffer_state(held: Buffer, labelled: bool) -> tuple[dict[str, Any], dict[str
 def buffer_from_state(note: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Buffer:
     """What :func:`buffer_state` described."""
     kind = np.float64 if note["labels"] is None else np.int64
+    several = arrays.get("targets", np.empty(0))  # version 0.1 had another name, and one number
     held = Buffer.from_arrays(
         arrays, note["sparse"] is True, note["shape"][1], targets=kind,
-        each=arrays["targets"].shape[1] if arrays["targets"].ndim == 2 else 1,
+        each=several.shape[1] if several.ndim == 2 else 1,
     )  # fmt: skip
     if note["labels"] is None:
         return held
