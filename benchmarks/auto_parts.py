@@ -114,8 +114,17 @@ def _capped() -> Iterator[list[str]]:
     for name in all_streams():
         stream = read(name).first(max(500, int(share() * 20_000)))
         whole = _error(stream)
-        errors = (_error(stream, max_bytes=most) for most in CAPS)
-        yield [name, f"{whole:.4g}", *(f"{error / whole:.3f}" for error in errors)]
+        yield [name, f"{whole:.4g}", *(_ratio(stream, most, whole) for most in CAPS)]
+
+
+def _ratio(stream: Any, most: int, whole: float) -> str:
+    """The error with at most so many bytes, over another; or that these are too few."""
+    try:
+        return f"{_error(stream, max_bytes=most) / whole:.3f}"
+    except ValueError as error:
+        if "does not hold a single point" not in str(error):
+            raise
+        return "too few"
 
 
 def _error(stream: Any, **caps: Any) -> float:
