@@ -64,7 +64,7 @@ class ColumnImportances:
     predicted as they are, and once more for each column, with the value that another of the rows
     has there. The mean of what that adds to the loss follows the stream. Looks take 56 predictions
     on average: few while nothing changes, and what is saved then when losses have become larger,
-    as after a change, where much has to be learned anew. With many columns each has its turn.
+    as after a change, where much has to be learned again. With many columns each has its turn.
 
     Losses are, of numbers, the absolute error; of classes 1 / (1 + exp(m)), where m is the margin
     by which the true one leads: bounded, so that few rows tell enough.

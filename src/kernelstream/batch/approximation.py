@@ -20,7 +20,16 @@ _NOISE = 1e-3
 
 
 class KernelApproximation(NamedTuple):
-    """K is near ``factor core factor' + shift I``."""
+    """K is near ``factor core factor' + shift I``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.batch import KernelApproximation
+    >>> KernelApproximation(np.array([[1.0], [2.0]]), np.array([[3.0]]), shift=0.5).matrix()
+    array([[ 3.5,  6. ],
+           [ 6. , 12.5]])
+    """
 
     factor: NDArray[np.float64]  # (n, r)
     core: NDArray[np.float64]  # (r, r)
