@@ -17,6 +17,7 @@ from benchmarks.tables import show
 from kernelstream import AutoClassifier, AutoRegressor, streams
 from kernelstream.models._auto import _committee as committee
 from kernelstream.models._auto import _group as group
+from kernelstream.models._auto import _succession as succession
 
 ROWS = 1_000_000
 CAPS = (100_000, 200_000, 500_000, 1_000_000)
@@ -69,7 +70,12 @@ def _measured(name: str, X: Any, y: Any) -> list[Any]:
         made = model.predict_then_learn(X[part], y[part], **known)
         known = {}
         wrong.append(np.abs(made - y[part]) if numbers else made != y[part])
-        groups = [each for each in model._state.committee.groups if each is not None]
+        groups = [
+            each
+            for committee in model._state.experts.committees
+            for each in committee.groups
+            if each is not None
+        ]
         worst = max(worst, *(each.residual() for each in groups))
     seconds = time.process_time() - start
     errors = np.concatenate(wrong)
@@ -188,5 +194,6 @@ PARTS: dict[str, Without] = {
     "undone races": _method(committee.Committee, "_undo_race"),
     "a lead that passes on": _method(committee.Committee, "_lead"),
     "the full metric": lambda: patch.object(committee, "WIDEST_METRIC", 0),
+    "fresh starts": lambda: patch.object(succession.Succession, "_may_try", lambda _: False),
     "the answer to jumps": lambda: patch.object(committee, "_KEPT_IN_DRIFT", 1.0),
 }

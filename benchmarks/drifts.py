@@ -53,7 +53,7 @@ def marks_of(stream: Stream, n: int, seed: int) -> tuple[Any, Any]:
     else:
         kind = AutoRegressor if stream.numbers else AutoClassifier
         model = kind(random_state=0).partial_fit(*made[:2])
-    history = model._state.committee.history
+    history = model._state.experts.history
     return history.marks, history.strengths
 
 

@@ -94,7 +94,8 @@ class Group:
             gain = weight / (self.noise + v * weight)
             self.mu[:, 0, 0] += h * gain * error
             for e, eta in enumerate(np.array(self.rates) * weight, 1):
-                self.mu[:, e, 0] += k * eta * (target - m[e, 0]) / (1.0 + eta * kappa)
+                move = eta * (target - m[e, 0]) / (1.0 + eta * kappa)
+                self.mu[:, e, 0] = (1.0 - 3e-5) * self.mu[:, e, 0] + k * move
             share = 1.0 - 0.5 * v / (self.noise + v)
             rate = max(3.0 / (self.seen + 10.0), 1e-3)
             self.noise += rate * (min(9.0 * self.noise, error**2) * share - self.noise)
@@ -106,7 +107,8 @@ class Group:
             beta = weight * (2.0 * p * (1.0 - p)).max()
             gain = beta / (1.0 + beta * v)
             for e, eta in enumerate(np.array(self.rates) * weight, 1):
-                self.mu[:, e] += np.outer(k, eta * implicit(m[e], y, eta * kappa))
+                move = np.outer(k, eta * implicit(m[e], y, eta * kappa))
+                self.mu[:, e] = (1.0 - 3e-5) * self.mu[:, e] + move
         thin = next(self.draws)
         if gain * v < 0.1:
             gain = 0.1 / v if thin * 0.1 < gain * v else 0.0

@@ -137,7 +137,7 @@ def _(estimator: ExpertEstimator, program: Program, features: Vector) -> Vector:
     result = (
         tracker_values(experts, rows)
         if isinstance(experts, Tracker)
-        else committee_values(experts, rows)
+        else committee_values(experts.leading, rows)
     )
     if state.targets is None:
         return result

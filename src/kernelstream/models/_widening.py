@@ -11,6 +11,7 @@ from kernelstream.core.state import State
 from kernelstream.models._auto._committee import Committee
 from kernelstream.models._auto._group import Group
 from kernelstream.models._auto._learning import UnitState
+from kernelstream.models._auto._succession import Succession
 from kernelstream.models._auto._tracker import Tracker
 from kernelstream.models._auto._units import WIDEST
 from kernelstream.models._experts import ExpertEstimator
@@ -82,8 +83,10 @@ def _widen_units(state: UnitState, more: int) -> None:
     experts = state.experts
     if isinstance(experts, Tracker):
         _widen_group(experts.group, more)
-    elif isinstance(experts, Committee):
-        _widen_committee(experts, more)
+    elif isinstance(experts, Succession):
+        for committee in experts.committees:
+            _widen_committee(committee, more)
+        experts.memory_rows = _longer(experts.memory_rows, more, axis=1)
 
 
 def _widen_group(group: Group, more: int) -> None:
@@ -112,5 +115,4 @@ def _widen_committee(experts: Committee, more: int) -> None:
             covariance = np.insert(np.insert(linear.covariance, new, 0.0, axis=1), new, 0.0, axis=0)
             covariance[range(end, end + more), range(end, end + more)] = 1.0
         experts.linear[place] = linear._replace(covariance=covariance, weights=weights)
-    experts.memory_rows = _longer(experts.memory_rows, more, axis=1)
     experts.features += more

@@ -108,9 +108,10 @@ class _Auto(ExpertEstimator):
 
     def _make_room(self, outputs: int) -> None:
         """Sizes for so many outputs and the caps as they are now."""
-        sizes, committee = self._sizes(outputs), self._state.committee
-        if sizes._replace(diagonal=False) != committee.sizes._replace(diagonal=False):
-            committee.resize(sizes)
+        sizes, experts = self._sizes(outputs), self._state.experts
+        known = experts.established.sizes
+        if sizes._replace(diagonal=False) != known._replace(diagonal=False):
+            experts.resize(sizes)
 
     def _begin_again(self) -> None:
         self._state.begin_again()
@@ -128,7 +129,7 @@ class _Auto(ExpertEstimator):
     @property
     def history_(self) -> dict[str, NDArray[Any]]:
         """``rows``, and the shares of each family of experts at them: at most 129 records."""
-        return history_of(self._fitted().committee)
+        return history_of(self._fitted().experts)
 
     @property
     def drifts_(self) -> NDArray[np.int64]:
@@ -136,7 +137,12 @@ class _Auto(ExpertEstimator):
 
         Much: far beyond how good and bad stretches of the stream usually differ.
         """
-        return self._fitted().committee.history.told  # type: ignore[no-any-return]
+        return self._fitted().experts.history.told  # type: ignore[no-any-return]
+
+    @property
+    def restarts_(self) -> int:
+        """How often experts that knew nothing took over, because the stream had changed."""
+        return self._fitted().experts.began
 
     @property
     def column_importances_(self) -> NDArray[np.float64]:
@@ -145,12 +151,16 @@ class _Auto(ExpertEstimator):
         return state.rows.spread(slopes_of(state.committee))  # type: ignore[no-any-return]
 
     def _what_it_did(self, importances: Mapping[str, float]) -> str:
-        return in_a_sentence(self._fitted().committee, importances)
+        return in_a_sentence(self._fitted().experts, importances)
 
     def _facts(self) -> dict[str, Any]:
         if not hasattr(self, "_state"):
             return {}
-        return {"experts": self.experts_, "drifts": self.drifts_.tolist()}
+        return {
+            "experts": self.experts_,
+            "drifts": self.drifts_.tolist(),
+            "restarts": self.restarts_,
+        }
 
     def _facts_in_words(self) -> dict[str, str]:
         facts = self._facts()
@@ -160,6 +170,7 @@ class _Auto(ExpertEstimator):
         return {
             "experts": ", ".join([*shown[:_SHOWN], *(["..."] if len(shown) > _SHOWN else [])]),
             "drifts": ", ".join(f"{row:,}" for row in facts["drifts"]) or "none",
+            "restarts": str(facts["restarts"]),
         }
 
     def _forced_facts(self) -> dict[str, int]:

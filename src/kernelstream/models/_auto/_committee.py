@@ -11,9 +11,8 @@ from kernelstream.core.experts.linear import LINEAR_STATUS, LinearState, linear_
 from kernelstream.core.experts.mixture import MixtureState, mix_classes, mix_numbers
 from kernelstream.core.experts.targets import chain_pass, level_pass
 from kernelstream.models._auto._group import FIRST_SCALES, SIZE, Group, is_renewal, next_renewal
-from kernelstream.models._auto._history import FIRST, History
+from kernelstream.models._auto._history import FIRST
 from kernelstream.models._auto._sizes import DECAYS, LINEAR, SCALES, WIDEST_METRIC, Sizes
-from kernelstream.models._auto._told import shares_of
 
 #: How far length scales may move.
 _COARSEST, _FINEST = 1 / 32, 512.0
@@ -27,8 +26,10 @@ _CHANGING = 0.25
 _LAST_REHEARSAL = 2048
 #: The certainty that groups keep where predictions became worse at once.
 _KEPT_IN_DRIFT = 0.02
-#: Events that are remembered.
-_MOST_EVENTS = 50
+
+#: Rows and targets.
+Latest = tuple[NDArray[np.float64], NDArray[np.float64]]
+_NONE: Latest = np.empty((0, 0)), np.empty(0)
 
 
 class Committee:
@@ -58,15 +59,10 @@ class Committee:
         self.last = np.array([0.0 if numbers else -1.0])
         self.level, self.level_seen = np.zeros(1), np.zeros(1)
         self.counts = np.zeros((len(DECAYS), outputs + 1, outputs))
-        self.memory_rows = np.empty((0, features))
-        self.memory_targets = np.empty(0)
         self.raced = 0  # the row of the race, 0 before
         self.leader = self.challenger = -1
         self.moved = 0  # the row of the last move
-        self.marks_met = 0  # marks of the history that were answered
         self.closed: dict[float, tuple[int, int]] = {}  # scale: closed until, openings
-        self.events: list[tuple[int, str]] = []
-        self.history = History()
         self.mixture = self._mixtures()
         self.allowed = self.mixture.used.copy()
 
@@ -87,6 +83,14 @@ class Committee:
             result.raced, result.leader = 1, best
             leader.resize(result.sizes.leading)
         return result
+
+    def successor(self, seed: int) -> Committee:
+        """One that knows nothing, as small as it must be while it is on trial."""
+        sizes = self.sizes.on_trial()
+        return Committee(
+            self.features, self.outputs, self.numbers, sizes, self.delayed, self.forget,
+            self.seed + seed,
+        )  # fmt: skip
 
     # ---- the parts --------------------------------------------------------------------
 
@@ -156,15 +160,10 @@ class Committee:
 
     @property
     def nbytes(self) -> int:
-        held: list[NDArray[Any]] = [
-            self.counts,
-            self.memory_rows,
-            self.memory_targets,
-            *self.mixture,
-        ]
+        held: list[NDArray[Any]] = [self.counts, *self.mixture]
         held += [part for linear in self.linear for part in linear]
         groups = sum(group.nbytes for group in self.groups if group)
-        return sum(part.nbytes for part in held) + groups + self.history.nbytes
+        return sum(part.nbytes for part in held) + groups
 
     @property
     def order(self) -> int:
@@ -196,7 +195,6 @@ class Committee:
         self.counts = np.insert(np.insert(self.counts, place, 0.0, axis=2), place, 0.0, axis=1)
         if self.last[0] >= place:
             self.last += 1.0
-        self.memory_targets[self.memory_targets >= place] += 1.0
 
     def resize(self, sizes: Sizes) -> None:
         """Other sizes: caps changed, or there are more classes."""
@@ -207,8 +205,6 @@ class Committee:
             if sizes.diagonal and len(linear.covariance) > 1:
                 diagonal = np.diagonal(linear.covariance)[None].copy()
                 self.linear[k] = linear._replace(covariance=diagonal)
-        self.memory_rows = self.memory_rows[-sizes.memory :].copy()
-        self.memory_targets = self.memory_targets[-sizes.memory :].copy()
         # A diagonal stays one: the rest of the covariance is gone.
         self.sizes = sizes._replace(diagonal=sizes.diagonal or self.sizes.diagonal)
 
@@ -243,39 +239,29 @@ class Committee:
             chain_pass(self.last, self.counts, np.array(DECAYS), targets, opinions, first)
             mix_classes(self.mixture, opinions, targets, weights, out)
         if len(targets):
-            keep = self.sizes.memory
-            self.memory_rows = np.concatenate([self.memory_rows, rows])[-keep:]
-            self.memory_targets = np.concatenate([self.memory_targets, targets])[-keep:]
-            if self.numbers:
-                errors = np.abs(targets - out[:, 0, 0])
-            else:  # the probability of the other classes
-                errors = np.maximum(0.0, 1.0 - out[np.arange(n), 0, targets.astype(np.int64)])
-            self.history.follow(errors, self.numbers, self.seen)
             self.seen += n
-            self._between()
         return out
 
     # ---- between passes ---------------------------------------------------------------
 
-    def _between(self) -> None:
+    def change(self, rows: Any, targets: Any, surprised: bool) -> None:
+        """What changes after a pass. ``rows`` and ``targets`` are the latest that were learned."""
         for group in self.groups:
             if group is not None and is_renewal(group.age):
                 group.renew()
                 if FIRST_SCALES <= group.age <= _LAST_REHEARSAL:
-                    group.rehearse(self.memory_rows, self.memory_targets)
-        if self.seen % EVERY == 0 and self.history.all_marks > self.marks_met:
-            self.marks_met = self.history.all_marks
+                    group.rehearse(rows, targets)
+        if surprised:
             for group in self.groups:
                 if group is not None:  # what was certain no longer is
                     group.renew(_KEPT_IN_DRIFT)
         if self.seen % EVERY == 0 and self.seen >= 2 * EVERY:
+            latest = rows, targets
             self._judge_challenger()
-            self._undo_race()
-            self._race()
+            self._undo_race(latest)
+            self._race(latest)
             self._lead()
-            self._move()
-        if self.history.is_due(self.seen):
-            self.history.append(shares_of(self), self.seen)
+            self._move(latest)
 
     def change_units(self, shift: float, stretch: float) -> None:
         """Targets of numbers are now (y + shift) * stretch of what they were."""
@@ -293,8 +279,6 @@ class Committee:
             status["last"] = (status["last"] + shift) * stretch
         self.last[:] = (self.last + shift) * stretch
         self.level[:] = (self.level + shift) * stretch
-        self.memory_targets = (self.memory_targets + shift) * stretch
-        self.history.change_units(stretch)
         square = min(stretch, 1e100) ** 2
         self.mixture.scales[:] = np.clip(self.mixture.scales * square, 1e-12, 1e8)
 
@@ -307,8 +291,8 @@ class Committee:
                 found[place] = shares @ group.state.losses / shares.sum()
         return found
 
-    def _place(self, place: int, group: Group | None) -> None:
-        """Another group in this place, or none."""
+    def _place(self, place: int, group: Group | None, latest: Latest = _NONE) -> None:
+        """Another group in this place, which learns from the latest rows; or none."""
         self.groups[place] = group
         mine, mixture = slice(SIZE * place, SIZE * (place + 1)), self.mixture
         mixture.used[:, mine] = self.allowed[:, mine] * (group is not None)
@@ -317,10 +301,10 @@ class Committee:
         mixture.squares[:, :, mine] = 0.0
         start = 0.0
         if group is not None:
-            made = group.replay(self.memory_rows, self.memory_targets)
+            made = group.replay(*latest)
             start = 0.5 / mixture.used.sum(axis=1).max()
             if self.numbers:
-                errors = made[-EVERY:, :, 0] - self.memory_targets[-EVERY:, None]
+                errors = made[-EVERY:, :, 0] - latest[1][-EVERY:, None]
                 mixture.scales[:, mine] = np.maximum(np.square(errors).mean(axis=0), 1e-12)
                 own = range(mine.start, mine.stop)
                 mixture.squares[:, own, own] = 10.0
@@ -341,10 +325,8 @@ class Committee:
             if old is not None:
                 old.resize(self.sizes.most)
             group.resize(self._size(self.sizes))
-            self._note("the full metric leads")
         else:
             self._place(place, None)
-            self._note("the full metric was no better")
         self.challenger = -1
 
     def _size(self, sizes: Sizes) -> int:
@@ -360,7 +342,6 @@ class Committee:
         if recent[best] > 0.5 and recent[self.leader] < 0.25 and leader is not None:
             leader.resize(self.sizes.most)
             self.leader, leader = best, self.groups[best]
-            self._note("another group leads now")
         if leader is not None:
             leader.resize(self._size(self.sizes))
 
@@ -368,7 +349,7 @@ class Committee:
         """Whether experts for which all rows count alike have most of the weight."""
         return bool(self.mixture.recent[0, self._lasting()].sum() > 0.5)
 
-    def _race(self) -> None:
+    def _race(self, latest: Latest) -> None:
         """Where the stream does not change, the best length scale gets more points."""
         if self.raced or self.seen < _FIRST_RACE or self.seen & (self.seen - 1):
             return
@@ -379,15 +360,14 @@ class Committee:
         leader, worst = self.groups[self.leader], int(np.argmax(losses))
         assert leader is not None
         leader.resize(self._size(self.sizes))
-        self._note(f"length scale {leader.scale:g} leads")
         if self.features <= WIDEST_METRIC:
             group = self._group(max(leader.scale, 2.0), 1.0, 4.0, self.seen, full=True)
-            self._place(worst, group)
+            self._place(worst, group, latest)
             self.challenger = worst
         else:
             self._place(worst, None)
 
-    def _undo_race(self) -> None:
+    def _undo_race(self, latest: Latest) -> None:
         """Where the stream changes after all, three length scales compete again."""
         empty = [place for place, group in enumerate(self.groups) if group is None]
         steady = self.mixture.recent[0, self._lasting()].sum()
@@ -401,11 +381,10 @@ class Committee:
             scale = next(scale for scale, *_ in SCALES if scale not in known)
             known.add(scale)
             _, power, shrinkage = SCALES[place]
-            self._place(place, self._group(scale, power, shrinkage, self.seen))
+            self._place(place, self._group(scale, power, shrinkage, self.seen), latest)
         self.raced, self.leader = 0, -1
-        self._note("the stream changes: three length scales again")
 
-    def _move(self) -> None:
+    def _move(self, latest: Latest) -> None:
         """A length scale beyond the best one, in place of one at the other end without weight."""
         if self.raced or self.seen - self.moved < 2 * EVERY:
             return
@@ -424,10 +403,6 @@ class Committee:
             openings = self.closed.get(old, (0, 0))[1] + 1
             self.closed[old] = (self.seen + 1024 * 2**openings, openings)
             _, power, shrinkage = SCALES[other]
-            self._place(other, self._group(scale, power, shrinkage, self.seen))
+            self._place(other, self._group(scale, power, shrinkage, self.seen), latest)
             self.moved = self.seen
-            self._note(f"length scale {old:g} became {scale:g}")
             return
-
-    def _note(self, what: str) -> None:
-        self.events = [*self.events, (self.seen, what)][-_MOST_EVENTS:]

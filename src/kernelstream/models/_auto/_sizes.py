@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
+from kernelstream.core.experts.contest import CONTEST_STATUS
 from kernelstream.core.experts.linear import LINEAR_STATUS
 from kernelstream.models._auto._group import SIZE, Group
 from kernelstream.models._auto._history import History
@@ -19,6 +21,8 @@ LINEAR = ((False, 1.0), (False, 0.999), (True, 1.0), (True, 0.999))
 DECAYS = (0.999, 0.95, 0.999)
 #: Points of a group before the race, of the leading one after it, and once many rows were seen.
 MOST, LARGE, LARGEST = 128, 300, 400
+#: Groups of a committee on trial have so many points at least; otherwise there are no trials.
+LEAST_YOUNG = 32
 #: The full metric needs the square of the features.
 WIDEST_METRIC = 128
 
@@ -30,11 +34,16 @@ class Sizes(NamedTuple):
     large: int  # points of the leading group in the end
     memory: int  # rows that a new group learns from
     diagonal: bool  # whether linear experts keep the diagonal of their covariance alone
+    young: int = 0  # points of each group of a committee on trial; 0: there is none
 
     @property
     def leading(self) -> int:
         """Points of the leading group just after the race."""
         return min(self.large, max(self.most, LARGE))
+
+    def on_trial(self) -> Sizes:
+        """Those of a committee on trial."""
+        return self._replace(most=self.young, large=self.young, young=0)
 
 
 def plan(
@@ -46,42 +55,68 @@ def plan(
     max_bytes: int | None,
 ) -> Sizes:
     """What fits: as many points as possible, after what the other experts need."""
+    shape = features, outputs, numbers, delayed
     limit = np.inf if max_bytes is None else max_bytes
     linear = sum(8 * (1 + features + outputs * lagged) ** 2 for lagged, _ in LINEAR)
     memory = int(min(512, max(16, limit / 8 // (8 * (features + 1)))))
+    room = LARGEST + 2 * MOST if max_points is None else max_points
 
-    thrift = False
+    thrift, young = False, 0
 
     def sizes(most: int, large: int) -> Sizes:
         if thrift:
             return Sizes(most, large, 16, True)
-        return Sizes(most, large, memory, linear > limit / 4)
+        return Sizes(most, large, memory, linear > limit / 4, young)
 
-    def largest(room: int, make: Any) -> int:
-        low, high = 0, room
-        while low < high:
-            middle = (low + high + 1) // 2
-            fits = nbytes_for(features, outputs, numbers, delayed, make(middle)) <= limit
-            low, high = (middle, high) if fits else (low, middle - 1)
-        return low
+    # A committee on trial may have an eighth of what there is.
+    beside = MOST if max_points is None else min(MOST, room // 8 // 3)
+    young = _largest(beside, lambda size: _committee_bytes(*shape, sizes(size, size)) <= limit / 8)
+    if young < LEAST_YOUNG:
+        young = 0
+    if max_points is not None:
+        room -= 3 * young
 
-    room = LARGEST + 2 * MOST if max_points is None else max_points
-    most = largest(min(MOST, room // 3), lambda size: sizes(size, size))
+    def fits(sizes: Sizes) -> bool:
+        return nbytes_for(*shape, sizes) <= limit
+
+    most = _largest(min(MOST, room // 3), lambda size: fits(sizes(size, size)))
     if most == 0:  # nothing but points
         thrift = True
-        most = largest(min(MOST, room // 3), lambda size: sizes(size, size))
+        most = _largest(min(MOST, room // 3), lambda size: fits(sizes(size, size)))
     if most == 0:
-        least = nbytes_for(features, outputs, numbers, delayed, sizes(1, 1))
+        least = nbytes_for(*shape, sizes(1, 1))
         raise ValueError(
             f"max_bytes={max_bytes} does not hold a single point: for {features} features and "
             f"{outputs} outputs it must be {least} at least"
         )
     beyond = room - 2 * most  # the leading group and two others
-    return sizes(most, max(most, largest(beyond, lambda size: sizes(most, max(most, size)))))
+    large = _largest(beyond, lambda size: fits(sizes(most, max(most, size))))
+    return sizes(most, max(most, large))
+
+
+def _largest(room: int, fits: Callable[[int], bool]) -> int:
+    """The largest size up to ``room`` that fits; 0 where none does."""
+    low, high = 0, room
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low
 
 
 def nbytes_for(features: int, outputs: int, numbers: bool, delayed: bool, sizes: Sizes) -> int:
     """The most bytes that a model ever holds, in closed form."""
+    shape = features, outputs, numbers, delayed
+    committees = _committee_bytes(*shape, sizes)
+    if sizes.young:
+        committees += _committee_bytes(*shape, sizes.on_trial())
+    errors = Intervals.nbytes_for(1 if delayed else 2) if numbers else 0
+    memory = 8 * (sizes.memory + 9) * (features + 1)
+    return committees + errors + memory + History.nbytes_for() + CONTEST_STATUS.itemsize
+
+
+def _committee_bytes(
+    features: int, outputs: int, numbers: bool, delayed: bool, sizes: Sizes
+) -> int:
     full = features <= WIDEST_METRIC
     small, large = (Group.nbytes_for(features, outputs, m, False) for m in sizes[:2])
     turned, long = (Group.nbytes_for(features, outputs, m, full) for m in sizes[:2])
@@ -95,6 +130,4 @@ def nbytes_for(features: int, outputs: int, numbers: bool, delayed: bool, sizes:
             count += 1
     mixture = 8 * (1 if delayed else 2) * (count * (count + 6) + 10) + 8
     counts = 8 * len(DECAYS) * (outputs + 1) * outputs
-    errors = Intervals.nbytes_for(1 if delayed else 2) if numbers else 0
-    memory = 8 * (sizes.memory + 9) * (features + 1)
-    return groups + experts + mixture + counts + errors + memory + History.nbytes_for()
+    return groups + experts + mixture + counts

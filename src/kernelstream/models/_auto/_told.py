@@ -116,13 +116,13 @@ def families(records: NDArray[Any], numbers: bool) -> dict[str, NDArray[np.float
     return dict(sorted(used.items(), key=lambda item: -item[1].sum()))
 
 
-def history_of(committee: Any) -> dict[str, NDArray[Any]]:
+def history_of(experts: Any) -> dict[str, NDArray[Any]]:
     """Rows, and the shares of each family at them; the last row is now."""
-    history = committee.history
+    history, committee = experts.history, experts.leading
     rows = history.every * np.arange(1, history.count + 1)
     records = history.records[: history.count]
-    if committee.seen and not history.is_due(committee.seen):
-        rows = np.append(rows, committee.seen)
+    if experts.seen and not history.is_due(experts.seen):
+        rows = np.append(rows, experts.seen)
         now = shares_of(committee).astype(np.float32)
         records = np.concatenate([records, now[None]])
     return {"rows": rows, **families(records.reshape(-1, WIDTH), committee.numbers)}
@@ -131,12 +131,18 @@ def history_of(committee: Any) -> dict[str, NDArray[Any]]:
 # ---- in words ---------------------------------------------------------------------------
 
 
-def in_a_sentence(committee: Any, importances: Mapping[str, float]) -> str:
+def in_a_sentence(experts: Any, importances: Mapping[str, float]) -> str:
     """What the model is, which columns matter and when the stream changed."""
-    marks = committee.history.told.tolist()
-    before = committee.history.all_told - len(marks)
-    parts = [_of_experts(shares_of(committee), committee.numbers), _of_columns(importances)]
-    text = "; ".join(part for part in [*parts, _of_changes(marks, before)] if part)
+    history, committee = experts.history, experts.leading
+    marks = history.told.tolist()
+    before = history.all_told - len(marks)
+    parts = [
+        _of_experts(shares_of(committee), committee.numbers),
+        _of_columns(importances),
+        _of_changes(marks, before),
+        _of_restarts(experts.began),
+    ]
+    text = "; ".join(part for part in parts if part)
     return f"{text[:1].upper()}{text[1:]}."
 
 
@@ -181,6 +187,13 @@ def _of_changes(marks: Sequence[int], before: int) -> str:
     rows = f"row{'s' if len(shown) > 1 else ''} {_listed([f'{row:,}' for row in shown])}"
     often = f", and {more:,} {'times' if more > 1 else 'time'} before" if more else ""
     return f"predictions became worse at once, as after a change, near {rows}{often}"
+
+
+def _of_restarts(count: int) -> str:
+    if not count:
+        return ""
+    times = "once" if count == 1 else f"{count:,} times"
+    return f"it forgot everything {times}, which was better than what it had learned before"
 
 
 def _listed(words: Sequence[str]) -> str:

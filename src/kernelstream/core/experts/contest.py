@@ -1,0 +1,100 @@
+"""Two models on the same stream: which of them predicts, and when a second one is worth a trial."""
+
+import math
+
+import numpy as np
+
+from kernelstream.core.experts.mixture import BACK, FLOOR, RECENT, follow_scale, log_density
+from kernelstream.core.jit import compiled, inner
+
+#: The numbers of a contest.
+CONTEST_STATUS = np.dtype(
+    (
+        np.record,
+        [
+            ("rows", np.int64),  # since the first model is watched alone
+            ("fast", np.float64),  # its mean loss lately
+            ("slow", np.float64),  # and for longer
+            ("variance", np.float64),
+            ("doubt", np.int64),  # whether it became worse since
+            ("odds", np.float64),  # logarithm, of the second model
+            ("recent", np.float64),  # its share lately
+            ("leads", np.int64),  # whether it predicts
+            ("scale", np.float64),  # squared errors of numbers, of the first model
+            ("other", np.float64),  # and of the second
+        ],
+    )
+)
+
+#: Rows over which the two means go, and rows before they are compared.
+FAST, SLOW, SETTLED = 50.0, 1000.0, 250
+#: Doubt: the fast mean is so many of its deviations above the slow one, and so many times it. A
+#: trial costs some time and no error: doubt may be wrong more often than a mark of the history.
+FAR, TIMES = 4.0, 1.1
+#: Rows over which the share of the second model is averaged.
+LATELY = 200.0
+#: What it has to be for the second model to predict: a few rows are not enough.
+ENOUGH = 0.25
+
+
+@inner
+def watch_alone(now, loss):
+    """Follow the losses of the only model."""
+    now.rows += 1
+    slow = max(1.0 / now.rows, 1.0 / SLOW)
+    apart = loss - now.slow
+    now.fast += max(1.0 / now.rows, 1.0 / FAST) * (loss - now.fast)
+    now.slow += slow * apart
+    now.variance = (1.0 - slow) * (now.variance + slow * apart * apart)
+    far = now.fast > now.slow + FAR * math.sqrt(now.variance / (2.0 * FAST))
+    if now.rows > SETTLED and far and now.fast > TIMES * now.slow:
+        now.doubt = 1
+
+
+@inner
+def likelihood(made, t, target, numbers, scale):
+    """The logarithm, of a target of classes or numbers."""
+    if numbers:
+        return log_density(target - made[t, 0, 0], scale)
+    classes = made.shape[2]
+    return math.log((1.0 - FLOOR) * made[t, 0, np.int64(target)] + FLOOR / classes)
+
+
+@compiled
+def contest(status, numbers, first, second, targets, sample_weights, out):
+    """Predictions of the likelier model into ``out``, each from before its row, then learn.
+
+    Parameters
+    ----------
+    status : (1,) CONTEST_STATUS
+    first, second, out : (n, mixtures, outputs); ``second`` (0, ...) where there is one model.
+    targets, sample_weights : (n,)
+    """
+    now = status[0]
+    for t in range(len(first)):
+        chosen = second if len(second) and now.leads else first
+        for m in range(out.shape[1]):
+            for c in range(out.shape[2]):
+                out[t, m, c] = chosen[t, m, c]
+        target = targets[t]
+        before = now.scale
+        if numbers:
+            error = target - first[t, 0, 0]
+            if before == 0.0:
+                before = 1.0
+            now.scale = follow_scale(before, error, max(1.0 / (now.rows + 2.0), 1.0 / RECENT))
+            loss = math.log(1.0 + error * error / (4.0 * before))
+        else:
+            loss = max(0.0, 1.0 - first[t, 0, np.int64(target)])
+        if len(second) == 0:
+            watch_alone(now, loss)
+            continue
+        apart = likelihood(second, t, target, numbers, now.other)
+        apart -= likelihood(first, t, target, numbers, before)
+        if numbers:
+            now.other = follow_scale(now.other, target - second[t, 0, 0], 1.0 / RECENT)
+        odds = math.exp(min(600.0, max(-600.0, now.odds + sample_weights[t] * apart)))
+        share = (1.0 - BACK) * odds / (1.0 + odds) + 0.5 * BACK
+        now.odds = math.log(share / (1.0 - share))
+        now.recent += (share - now.recent) / LATELY
+        now.leads = np.int64(now.odds > 0.0 and now.recent > ENOUGH)

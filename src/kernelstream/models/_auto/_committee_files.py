@@ -1,0 +1,125 @@
+"""A committee as plain numbers and arrays, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from kernelstream.models._auto._committee import Committee
+from kernelstream.models._auto._files import (
+    fill,
+    fill_record,
+    group_arrays,
+    group_header,
+    read_group,
+    record,
+)
+from kernelstream.models._auto._group import RATES, SIZE
+from kernelstream.models._auto._sizes import Sizes
+from kernelstream.parts import Arrays, part_of, prefixed
+
+_COUNTS = ("seen", "raced", "moved", "seed")
+
+
+def are_counts(numbers: Iterable[Any]) -> bool:
+    return all(type(number) is int and 0 <= number < 2**62 for number in numbers)
+
+
+def committee_document(committee: Committee) -> tuple[dict[str, Any], Arrays]:
+    """Everything but the number of outputs."""
+    header: dict[str, Any] = {
+        "sizes": list(committee.sizes),
+        "delayed": committee.delayed,
+        "forget": committee.forget,
+        **{name: getattr(committee, name) for name in (*_COUNTS, "leader", "challenger")},
+        "closed": [[scale, *when] for scale, when in committee.closed.items()],
+        "groups": [None if group is None else group_header(group) for group in committee.groups],
+        "linear": [record(linear.status) for linear in committee.linear],
+    }
+    arrays = {name: array.copy() for name, array in _plain_arrays(committee).items()}
+    for place, group in enumerate(committee.groups):
+        if group is not None:
+            arrays |= prefixed(f"group{place}_", group_arrays(group))
+    return header, arrays
+
+
+def read_settings(header: Mapping[str, Any]) -> tuple[Sizes, bool, bool | str]:
+    """Sizes, whether labels are delayed, what is forgotten; ValueError if they cannot be."""
+    sizes, delayed, forget = Sizes(*header["sizes"]), header["delayed"], header["forget"]
+    if not are_counts([sizes.most, sizes.large, sizes.memory, sizes.young, header["seed"]]):
+        raise ValueError("the numbers of the state are out of range")
+    if not 1 <= sizes.most <= sizes.large <= 2**16 or max(sizes.memory, sizes.young) > 2**16:
+        raise ValueError("the sizes of the state are out of range")
+    if type(delayed) is not bool or type(sizes.diagonal) is not bool:
+        raise ValueError("the state's settings are out of range")
+    if forget not in (True, False, "auto"):
+        raise ValueError("the state's settings are out of range")
+    return sizes, delayed, forget
+
+
+def read_committee(
+    committee: Committee, header: Mapping[str, Any], arrays: Mapping[str, Any]
+) -> None:
+    """Fill a new committee, which has the settings of the file."""
+    sizes, numbers = committee.sizes, committee.numbers
+    if not are_counts(header[name] for name in _COUNTS):
+        raise ValueError("the numbers of the state are out of range")
+    if len(header["groups"]) != len(committee.groups):
+        raise ValueError("the groups are not those of this version")
+    known = sizes.most, sizes.leading, sizes.large
+    for place, note in enumerate(header["groups"]):
+        own = part_of(f"group{place}_", arrays)
+        committee.groups[place] = (
+            None
+            if note is None
+            else read_group(committee.features, committee.outputs, numbers, known, RATES, note, own)
+        )
+    for linear, note in zip(committee.linear, header["linear"], strict=True):
+        fill_record(linear.status, note)
+        if linear.status[0]["numbers"] != numbers:
+            raise ValueError("a linear expert is of another kind")
+        if not -1.0 <= linear.status[0]["last"] < committee.outputs and not numbers:
+            raise ValueError("the last class is unknown")
+    fill(_plain_arrays(committee), arrays)
+    for name in _COUNTS:
+        setattr(committee, name, header[name])
+    for name in ("leader", "challenger"):
+        if header[name] not in range(-1, len(committee.groups)):
+            raise ValueError(f"the {name} is not a group")
+        setattr(committee, name, header[name])
+    committee.closed = {float(s): (int(a), int(b)) for s, a, b in header["closed"]}
+    _check_committee(committee)
+
+
+def _plain_arrays(committee: Committee) -> Arrays:
+    """Arrays of a committee that are always there."""
+    found = {
+        "last": committee.last, "level": committee.level, "level_seen": committee.level_seen,
+        "counts": committee.counts,
+    }  # fmt: skip
+    found |= prefixed("mixture_", committee.mixture._asdict())
+    for place, linear in enumerate(committee.linear):
+        found[f"linear{place}_covariance"] = linear.covariance
+        found[f"linear{place}_weights"] = linear.weights
+    return found
+
+
+def _check_committee(committee: Committee) -> None:
+    mixture, sums = committee.mixture, committee.mixture.shares.sum(axis=1)
+    used = np.isin(mixture.used, (0, 1)).all()
+    shares = (mixture.shares >= 0.0).all() and np.allclose(sums, 1.0)
+    pairs = (mixture.pair > 0.0).all() and np.allclose(mixture.pair.sum(axis=1), 1.0)
+    if not used or not shares or not pairs or (mixture.scales <= 0.0).any():
+        raise ValueError("the shares of the experts are out of range")
+    for place, group in enumerate(committee.groups):
+        mine = mixture.used[:, SIZE * place : SIZE * (place + 1)]
+        allowed = committee.allowed[:, SIZE * place : SIZE * (place + 1)]
+        if (mine != allowed * (group is not None)).any():
+            raise ValueError("the shares of the experts contradict the groups")
+    classes = not committee.numbers
+    if classes and not -1.0 <= committee.last[0] < committee.outputs:
+        raise ValueError("the last class is unknown")
+    if classes and (committee.counts < 0.0).any():
+        raise ValueError("the counts of classes are negative")

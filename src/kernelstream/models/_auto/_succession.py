@@ -1,0 +1,171 @@
+"""The committee that predicts, and a young one on trial where the stream may have changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelstream.core.experts.contest import CONTEST_STATUS, contest
+from kernelstream.models._auto._committee import EVERY, Committee
+from kernelstream.models._auto._history import History
+from kernelstream.models._auto._sizes import Sizes
+from kernelstream.models._auto._told import shares_of
+
+#: Rows before the first trial, and of a trial.
+_FIRST_TRIAL, _TRIAL = 2048, 2048
+#: From here on a trial ends where one of the two has so much of the share.
+_CLEAR, _CLEAR_FROM = 0.95, 1024
+#: The odds (logarithm) with which a young committee begins.
+_BEGIN = -2.0
+
+
+class Succession:
+    """One committee, at times two, the rows that new experts learn from, and the record of it all.
+
+    After a sudden change what was learned is worth less than nothing: experts must unlearn it.
+    Where predictions become worse a second committee begins that knows nothing. Of the two the
+    one predicts that was better lately; in the end the better one stays.
+    """
+
+    def __init__(self, established: Committee) -> None:
+        self.established = established
+        self.young: Committee | None = None
+        self.seen = 0
+        self.status = np.zeros(1, CONTEST_STATUS)
+        self.memory_rows = np.empty((0, established.features))
+        self.memory_targets = np.empty(0)
+        self.history = History()
+        self.marks_met = 0  # marks of the history that were answered
+        self.began = 0  # committees that took over
+
+    @property
+    def leading(self) -> Committee:
+        """The committee that predicts."""
+        young = self.young
+        return young if young is not None and self.status[0]["leads"] else self.established
+
+    @property
+    def committees(self) -> list[Committee]:
+        return [each for each in (self.established, self.young) if each is not None]
+
+    @property
+    def outputs(self) -> int:
+        return self.established.outputs
+
+    @property
+    def experts(self) -> int:
+        return self.established.experts
+
+    @property
+    def nbytes(self) -> int:
+        held = self.memory_rows.nbytes + self.memory_targets.nbytes + self.history.nbytes
+        return held + self.status.nbytes + sum(each.nbytes for each in self.committees)
+
+    @property
+    def order(self) -> int:
+        """Points held."""
+        return sum(each.order for each in self.committees)
+
+    def begun_again(self) -> Succession:
+        """One that has learned nothing but the scales of columns, and which group is to lead."""
+        return Succession(self.leading.begun_again())
+
+    def add_output(self, place: int) -> None:
+        """Room for one more class, at ``place``."""
+        for each in self.committees:
+            each.add_output(place)
+        self.memory_targets[self.memory_targets >= place] += 1.0
+
+    def resize(self, sizes: Sizes) -> None:
+        """Other sizes: caps changed, or there are more classes."""
+        self.established.resize(sizes)
+        if self.young is not None:
+            if sizes.young == 0:
+                self._end_trial(young_stays=False)
+            else:
+                self.young.resize(self.established.sizes.on_trial())
+        self.memory_rows = self.memory_rows[-sizes.memory :].copy()
+        self.memory_targets = self.memory_targets[-sizes.memory :].copy()
+
+    def change_units(self, shift: float, stretch: float) -> None:
+        """Targets of numbers are now (y + shift) * stretch of what they were."""
+        for each in self.committees:
+            each.change_units(shift, stretch)
+        self.memory_targets = (self.memory_targets + shift) * stretch
+        self.history.change_units(stretch)
+        square = min(stretch, 1e100) ** 2
+        for name in ("scale", "other"):
+            scale = self.status[name] * square
+            self.status[name] = np.where(scale > 0.0, np.clip(scale, 1e-12, 1e8), 0.0)
+
+    # ---- rows -------------------------------------------------------------------------
+
+    def room(self) -> int:
+        """Rows until something happens between passes."""
+        return min(EVERY - self.seen % EVERY, *(each.room() for each in self.committees))
+
+    def run(self, rows: Any, targets: Any, weights: Any) -> NDArray[np.float64]:
+        """(n, mixtures, outputs): predictions, each from just before its row was learned.
+
+        Without targets nothing is learned. With them there may be ``room()`` rows at most.
+        """
+        if not len(targets):
+            return self.leading.run(rows, targets, weights)
+        made = [each.run(rows, targets, weights) for each in self.committees]
+        first, out = made[0], np.empty_like(made[0])
+        second = made[1] if len(made) > 1 else first[:0]
+        contest(self.status, self.established.numbers, first, second, targets, weights, out)
+        keep = self.established.sizes.memory
+        self.memory_rows = np.concatenate([self.memory_rows, rows])[-keep:]
+        self.memory_targets = np.concatenate([self.memory_targets, targets])[-keep:]
+        if self.established.numbers:
+            errors = np.abs(targets - out[:, 0, 0])
+        else:  # the probability of the other classes
+            chosen = np.arange(len(rows)), 0, targets.astype(np.int64)
+            errors = np.maximum(0.0, 1.0 - out[chosen])
+        self.history.follow(errors, self.established.numbers, self.seen)
+        self.seen += len(rows)
+        self._between()
+        return out
+
+    def _between(self) -> None:
+        surprised = self.seen % EVERY == 0 and self.history.all_marks > self.marks_met
+        if surprised:
+            self.marks_met = self.history.all_marks
+        for each in self.committees:
+            own = slice(-each.seen, None)  # a young one must not learn from rows before it
+            each.change(self.memory_rows[own], self.memory_targets[own], surprised)
+        if self.seen % EVERY == 0:
+            self._try()
+        if self.history.is_due(self.seen):
+            self.history.append(shares_of(self.leading), self.seen)
+
+    # ---- trials -----------------------------------------------------------------------
+
+    def _try(self) -> None:
+        now, young = self.status[0], self.young
+        if young is None:
+            if self._may_try() and now["doubt"] and self.seen >= _FIRST_TRIAL:
+                self.young = self.established.successor(self.seen)
+                now["odds"], now["recent"], now["other"] = _BEGIN, 0.0, now["scale"]
+            return
+        clear = not 1.0 - _CLEAR < now["recent"] < _CLEAR
+        if young.seen >= _TRIAL or (young.seen >= _CLEAR_FROM and clear):
+            self._end_trial(young_stays=now["recent"] > 0.5)
+
+    def _may_try(self) -> bool:
+        established = self.established
+        return established.sizes.young > 0 and established.forget is not False
+
+    def _end_trial(self, young_stays: bool) -> None:
+        """One of the two stays, and is watched from now on."""
+        scale = self.status[0]["other" if young_stays else "scale"]
+        if young_stays and self.young is not None:
+            sizes, self.established = self.established.sizes, self.young
+            self.established.resize(sizes)
+            self.began += 1
+        self.young = None
+        self.status[...] = np.zeros(1, CONTEST_STATUS)
+        self.status["scale"] = scale
