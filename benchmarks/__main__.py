@@ -59,6 +59,7 @@ BENCHMARKS = {
     "features-proposition4": "features.proposition4",
     "features-online": "features.online",
     "features-steps": "features_steps.main",
+    "features-approximations": "features_approximations.main",
     "features-memory": "features.memory",
     "features-drift": "features.drift",
     "export": "export.main",
