@@ -14,7 +14,7 @@ from kernelstream.models._random_features import RandomFeatures
 from kernelstream.registry import Method, register
 
 
-class _RandomFeature(InverseSteps, RandomFeatures):
+class _RandomFeature(RandomFeatures, InverseSteps):
     """What classification and regression share.
 
     Notes
