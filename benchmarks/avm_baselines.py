@@ -43,7 +43,8 @@ from kernelstream.errors import CapWarning, DivergenceError, IllConditionedError
 SEARCHED = 4000
 #: The paper's step sizes; it lists 0.002 twice.
 STEPS = (16.0, 8.0, 4.0, 2.0, 0.2, 0.02, 0.002)
-#: exp(-|x - x'|^2 / (2 * 8^2)): what the programs take that the paper ran the other methods with.
+#: exp(-|x - x'|^2 / (2 * 8^2)): most of the printed numbers come out with it; the paper does not
+#: name it.
 WIDE = 2.0**-7
 #: Rows of a stream that methods without a budget learn from at most: their time grows with its
 #: square.
