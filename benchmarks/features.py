@@ -12,9 +12,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import clone
-from sklearn.cluster import KMeans
-from sklearn.decomposition import KernelPCA
-from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import SGDClassifier
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
@@ -30,7 +27,6 @@ from kernelstream.features import (
     OnlineKernelFeatureRegressor,
     OnlineKernelFeatures,
 )
-from kernelstream.kernels import Gaussian
 from kernelstream.streams import load_dataset, make_spheres, make_turning_ellipsoid
 
 PICTURES = Path("docs/images")
@@ -61,7 +57,7 @@ _SOLVERS: tuple[tuple[str, int | None, str, str, str], ...] = (
 
 
 def spheres() -> None:
-    """Must show 3: batch and online solvers on the spheres, and the grid of r and B."""
+    """Batch and online solvers on the spheres, and the grid of r and B."""
     X, _ = make_spheres(5000, random_state=0)
     with threadpool_limits(1):
         curves: dict[float, dict[str, list[float]]] = {}
@@ -140,7 +136,8 @@ def _grid_rows(X: Any) -> Iterator[tuple[Any, ...]]:
 
 # ---- Section VII-B: the ellipsoid that turns --------------------------------------------------
 
-_TRACKERS: dict[str, dict[str, Any]] = {
+#: Ways to discard samples.
+TRACKERS: dict[str, dict[str, Any]] = {
     "beta = 1": {"removal": "greedy"},
     "beta = 0.9": {"removal": "recency", "forgetting": 0.9},
     "first in, first out": {"removal": "fifo"},
@@ -151,7 +148,7 @@ _SEEDS = 10
 
 
 def tracking() -> None:
-    """Must show 4: an ellipsoid that turns, and the kernel mismatch over moving windows."""
+    """An ellipsoid that turns: how fast ways to discard samples follow."""
     streams = [make_turning_ellipsoid(random_state=seed)[0] for seed in range(_SEEDS)]
     errors: dict[tuple[str, int], Any] = {}
     with threadpool_limits(1):
@@ -160,11 +157,6 @@ def tracking() -> None:
             f"{_SEEDS} draws",
             ["method", "B", *(f"{first + 1}-{end}" for first, end in _STRETCHES)],
             _tracking_rows(streams, errors),
-        )
-        show(
-            "Kernel mismatch over moving windows of 100, B = 2r",
-            ["method", *(f"r = {r}" for r in (5, 10, 20))],
-            _mismatch_rows(streams[:3]),
         )
     figure, axes = plt.subplots(1, 2, figsize=(10.0, 4.0), layout="constrained", sharey=True)
     for axis, budget in zip(axes, (20, 50), strict=True):
@@ -186,7 +178,7 @@ def _tracking_rows(
     streams: list[Any], errors: dict[tuple[str, int], Any]
 ) -> Iterator[tuple[Any, ...]]:
     for budget in (20, 50):
-        for name, settings in _TRACKERS.items():
+        for name, settings in TRACKERS.items():
             runs = []
             for seed, X in enumerate(streams):
                 model = OnlineKernelFeatures(
@@ -207,80 +199,11 @@ def _stretches(errors: Any) -> list[str]:
     return [f"{np.nanmean(errors[:, first:end]):.3f}" for first, end in _STRETCHES]
 
 
-def _mismatch_rows(streams: list[Any]) -> Iterator[tuple[Any, ...]]:
-    methods = {
-        "OK-FEB, beta = 1": lambda X, r, seed: _online_mismatch(X, r, seed, "beta = 1"),
-        "OK-FEB, beta = 0.9": lambda X, r, seed: _online_mismatch(X, r, seed, "beta = 0.9"),
-        "Nystrom (scikit-learn)": lambda X, r, seed: _feature_mismatch(
-            X, Nystroem(n_components=r, gamma=0.5, random_state=seed).fit(X).transform(X)
-        ),
-        "k-means Nystrom": lambda X, r, seed: _feature_mismatch(X, _kmeans_nystrom(X, r, seed)),
-        "batch (Algorithm 1)": lambda X, r, seed: _feature_mismatch(
-            X, KernelFeatures(r, gamma=0.5, random_state=seed).fit_transform(X)
-        ),
-        "kernel PCA (scikit-learn, centred)": _pca_mismatch,
-    }
-    for name, method in methods.items():
-        yield (
-            name,
-            *(
-                f"{np.mean([method(X, r, seed) for seed, X in enumerate(streams)]):.4f}"
-                for r in (5, 10, 20)
-            ),
-        )
-
-
-def _window_mismatch(K: Any, approximation: Any) -> float:
-    """(1 / 100) |K_w - K^_w|_F, the mean over all windows of 100."""
-    squares = (K - approximation) ** 2
-    sums = np.pad(squares.cumsum(0).cumsum(1), ((1, 0), (1, 0)))
-    first = np.arange(len(K) - 99)
-    last = first + 100
-    block = sums[last, last] - sums[first, last] - sums[last, first] + sums[first, first]
-    return float(np.mean(np.sqrt(np.maximum(block, 0.0)))) / 100.0
-
-
-def _feature_mismatch(X: Any, Z: Any) -> float:
-    return _window_mismatch(Gaussian(0.5)(X), Z @ Z.T)
-
-
-def _online_mismatch(X: Any, r: int, seed: int, tracker: str) -> float:
-    """Each window with the subspace as it is at the window's end."""
-    model = OnlineKernelFeatures(
-        r, gamma=0.5, max_points=2 * r, solver="parametric", step_size="tracking", basis="printed",
-        random_state=seed, **_TRACKERS[tracker],
-    )  # fmt: skip
-    K = Gaussian(0.5)(X)
-    model.partial_fit(X[:99])
-    mismatch = []
-    for end in range(100, len(X) + 1):
-        model.partial_fit(X[end - 1 : end])
-        Z = model.transform(X[end - 100 : end])
-        mismatch.append(np.linalg.norm(K[end - 100 : end, end - 100 : end] - Z @ Z.T) / 100.0)
-    return float(np.mean(mismatch))
-
-
-def _kmeans_nystrom(X: Any, r: int, seed: int) -> Any:
-    """Improved Nystrom: the centres of k-means as landmarks (Zhang, Tsang, Kwok 2008)."""
-    centres = KMeans(r, n_init=3, random_state=seed).fit(X).cluster_centers_
-    kernel = Gaussian(0.5)
-    values, vectors = np.linalg.eigh(kernel(centres))
-    return kernel(X, centres) @ (vectors / np.sqrt(np.maximum(values, 1e-12)))
-
-
-def _pca_mismatch(X: Any, r: int, seed: int) -> float:
-    """What scikit-learn centres away is given back exactly: r directions and the centre."""
-    K = Gaussian(0.5)(X)
-    Z = KernelPCA(r, kernel="precomputed", random_state=seed).fit_transform(K)
-    means = K.mean(axis=1)
-    return _window_mismatch(K, Z @ Z.T + means[:, None] + means[None] - means.mean())
-
-
 # ---- Proposition 4 ----------------------------------------------------------------------------
 
 
 def proposition4() -> None:
-    """Must show 1: the bound on |K - K^|_F / N, in measurement."""
+    """The bound on |K - K^|_F / N, in measurement."""
     with threadpool_limits(1):
         show(
             "Proposition 4: |K - K^|_F / N and its bound (N = 2000, confidence 99 %)",
@@ -295,7 +218,7 @@ def _bound_rows() -> Iterator[tuple[Any, ...]]:
         "ellipsoid": make_turning_ellipsoid(2000, random_state=0)[0],
     }
     for name in ("elec2", "cadata"):
-        real = _real(name)
+        real = standardised(name)
         if real is None:
             print(f"(data not present: {name})")
             continue
@@ -317,7 +240,7 @@ def _bound_rows() -> Iterator[tuple[Any, ...]]:
                 )  # fmt: skip
 
 
-def _real(name: str) -> tuple[Any, Any] | None:
+def standardised(name: str) -> tuple[Any, Any] | None:
     """A data set of the folder in its order, standardised, and its targets."""
     place = folder()
     if place is None or not (place / f"{name}.npz").exists():
@@ -331,7 +254,7 @@ def _real(name: str) -> tuple[Any, Any] | None:
 
 
 def online() -> None:
-    """Must show 5: features and a linear learner together, against a learner without budget."""
+    """Features and a linear learner together, against a learner without budget."""
     measured: dict[tuple[str, str], Any] = {}
     with threadpool_limits(1):
         show(
@@ -451,7 +374,7 @@ def _stored(model: Any) -> int:
 
 
 def memory() -> None:
-    """Must show 6: 200,000 samples of 50 features in memory that does not grow."""
+    """200,000 samples of 50 features in memory that does not grow."""
     settings = {"n_components": 20, "max_points": 60, "gamma": 1 / 50, "random_state": 0}
     with threadpool_limits(1):
         show(
@@ -520,7 +443,7 @@ def _censoring_rows(settings: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
 
 
 def drift() -> None:
-    """Must show 7: a real stream that drifts; features that follow it and features that do not."""
+    """A real stream that drifts; features that follow it and features that do not."""
     figure, axis = plt.subplots(figsize=(8.0, 3.6), layout="constrained")
     with threadpool_limits(1):
         show(
@@ -543,7 +466,7 @@ _FOLLOWING: dict[str, Any] = {
 
 
 def _drift_rows(axis: Any) -> Iterator[tuple[Any, ...]]:
-    real = _real("elec2")
+    real = standardised("elec2")
     if real is None:
         yield "data not present", "", "", "", ""
         return

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from benchmarks import multidist_pictures
 from benchmarks.share import share
@@ -127,12 +128,13 @@ def main() -> None:
         errors, points = zip(*found[BUDGETS.index(16)], strict=True)
         return name, PRINTED.get(name, ""), *means[name], *_summary(errors, points)
 
-    show(
-        f"multidist, {SAMPLES} samples once: test error in % of {draws} draws",
-        ["method", "printed, 16 points", *(f"{budget} points" for budget in BUDGETS),
-         "draws, at 16", "points then"],
-        rows(),
-    )  # fmt: skip
+    with threadpool_limits(1):
+        show(
+            f"multidist, {SAMPLES} samples once: test error in % of {draws} draws",
+            ["method", "printed, 16 points", *(f"{budget} points" for budget in BUDGETS),
+             "draws, at 16", "points then"],
+            rows(),
+        )  # fmt: skip
     _draw(means)
     multidist_pictures.main()
 

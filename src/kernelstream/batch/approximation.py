@@ -66,7 +66,8 @@ def improved_nystroem(
     """
     rows = _checked(X, points)
     centres = _clusters(rows, points, random_state).cluster_centers_
-    return KernelApproximation(kernel(rows, centres), _inverse(kernel(centres)))
+    root = _inverse_root(kernel(centres))
+    return KernelApproximation(kernel(rows, centres), root @ root.T)
 
 
 def shifted_nystroem(
@@ -77,7 +78,7 @@ def shifted_nystroem(
     Of all U and d the best for K near C U C' + d I in the Frobenius norm, C columns of K drawn at
     random: d = (tr K - tr C^+ K C) / (n - rank C) and U = C^+ K C^+' - d (C'C)^+ [1]_. The whole
     kernel matrix is needed. This is the form of [2]_ by the same authors without a shift before
-    columns are taken; the text of [1]_ was not at hand.
+    columns are taken; of [1]_ only the abstract was at hand.
 
     References
     ----------
@@ -182,17 +183,15 @@ def _weak_inverse(features: Any) -> NDArray[np.float64]:
     return pinv(features, atol=_NOISE, rtol=0.0)  # type: ignore[no-any-return]
 
 
-def _inverse(matrix: Any) -> NDArray[np.float64]:
-    """Of a symmetric matrix, without directions that are noise."""
+def _inverse_root(matrix: Any, rank: int | None = None) -> NDArray[np.float64]:
+    """R (m, rank at most) of a symmetric matrix: R R' is the inverse of its largest part."""
     values, vectors = eigh(matrix)
-    used = values > _SMALLEST * values[-1]
-    return (vectors[:, used] / values[used]) @ vectors[:, used].T  # type: ignore[no-any-return]
+    values, vectors = values[::-1][:rank], vectors[:, ::-1][:, :rank]
+    used = values > _SMALLEST * values[0]
+    return vectors[:, used] / np.sqrt(values[used])  # type: ignore[no-any-return]
 
 
 def _features(kernel: Kernel, rows: Any, rank: int, random: Any) -> NDArray[np.float64]:
     """(n, rank at most): Nystroem features of the largest eigenvalues."""
     landmarks = rows[random.permutation(len(rows))[: 2 * rank]]
-    values, vectors = eigh(kernel(landmarks))
-    values, vectors = values[::-1][:rank], vectors[:, ::-1][:, :rank]
-    used = values > _SMALLEST * values[0]
-    return kernel(rows, landmarks) @ (vectors[:, used] / np.sqrt(values[used]))  # type: ignore[no-any-return]
+    return kernel(rows, landmarks) @ _inverse_root(kernel(landmarks), rank)  # type: ignore[no-any-return]

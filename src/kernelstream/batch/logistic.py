@@ -108,7 +108,13 @@ class BatchLogistic(Parameters, ClassifierMixin, BaseEstimator):  # type: ignore
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The likeliest class of each row."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]  # type: ignore[no-any-return]
+        likeliest = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[likeliest]  # type: ignore[no-any-return]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
 
 class KernelLogisticRegression(BatchLogistic):

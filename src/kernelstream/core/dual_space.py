@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelstream.core.jit import compiled, inner
-from kernelstream.core.kernel import STACK, Program, Rows, copy_sample, kernel_row
+from kernelstream.core.kernel import STACK, Program, Rows, kernel_row
 from kernelstream.core.lanes import dot, fma
-from kernelstream.core.linear_features import fourier_features, shrink_and_step
+from kernelstream.core.linear_features import become_point, fourier_features, shrink_and_step
 from kernelstream.core.loss import row_derivative
 from kernelstream.core.passes import DIVERGED, DONE, LARGEST_SQUARE_NORM, SMALLEST_SCALE, UNUSABLE
 
@@ -114,6 +114,9 @@ def dual_pass(
     f~ = (1 - eta lambda) f - eta l'(f(x), y) k(x, .); before that, where there is no room, points
     leave.
     """
+    state = DualState(
+        points, square_norms, absolute_norms, weights, frequencies, feature_weights, status
+    )
     rule, record = settings[0], status[0]
     program = Program(codes, numbers, needs_dots, needs_squares, needs_l1, depth)
     rows = Rows(dense, data, indices, indptr, sparse)
@@ -155,13 +158,7 @@ def dual_pass(
                     points, square_norms, absolute_norms, weights, frequencies, feature_weights,
                     status, rule.moved,
                 )  # fmt: skip
-                n = record.order
-            copy_sample(rows, i, points, n)
-            square_norms[n] = norms[0, 0]
-            absolute_norms[n] = norms[0, 1]
-            for c in range(outputs):
-                weights[c, n] = new[c]
-            record.order = n + 1
+            become_point(state, outputs, rows, i, norms, new)
         if record.scale < SMALLEST_SCALE:
             for c in range(outputs):
                 for j in range(size):

@@ -101,13 +101,13 @@ def fourier_features(rows, i, frequencies, cosines, sines):
 
 
 @inner
-def _gather(state, outputs, rows, i, square, absolute, new):
+def become_point(state, outputs, rows, i, norms, new):
     """Sample ``i`` becomes a point."""
     status = state.status[0]
     n = status.order
     copy_sample(rows, i, state.points, n)
-    state.square_norms[n] = square
-    state.absolute_norms[n] = absolute
+    state.square_norms[n] = norms[0, 0]
+    state.absolute_norms[n] = norms[0, 1]
     for c in range(outputs):
         state.weights[c, n] = new[c]
     status.order = n + 1
@@ -168,8 +168,7 @@ def linear_pass(
                 program, rows, i, points, square_norms, absolute_norms, n, False, work, values,
                 zero, norms,
             )  # fmt: skip
-        square, absolute = norms[0, 0], norms[0, 1]
-        if not square <= LARGEST_SQUARE_NORM:
+        if not norms[0, 0] <= LARGEST_SQUARE_NORM:
             return UNUSABLE, i
         if kind == FOURIER:
             fourier_features(rows, i, points, values, z)
@@ -192,7 +191,7 @@ def linear_pass(
             return DIVERGED, i
         # step
         if active and kind == GATHERING:
-            _gather(state, outputs, rows, i, square, absolute, new)
+            become_point(state, outputs, rows, i, norms, new)
         elif active:
             for c in range(outputs):
                 for j in range(count):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,10 @@ from kernelstream.models._classifier import with_another_output
 from kernelstream.models._flat import FlatEstimator
 from kernelstream.models._kernel_classifier import CalibratedClassifier
 from kernelstream.models._regressor import StreamRegressor
+from kernelstream.parameters import Number
 from kernelstream.rows import dense_matrix
 from kernelstream.schedules import StepSize
+from kernelstream.search import LogRange
 
 
 class LinearOnFeatures(FlatEstimator):
@@ -80,6 +82,20 @@ class LinearOnFeatures(FlatEstimator):
             "the step is too large for these targets. Choose a smaller one, scale the target, or "
             "use a loss with a bounded derivative such as 'huber'."
         )
+
+
+class InverseSteps(LinearOnFeatures):
+    """Steps 1 / (alpha t), which leave (t - 1) / t of the function."""
+
+    alpha: Annotated[
+        float,
+        Number(least=1e-9),
+        LogRange(1e-6, 1e-1),
+        "Regularisation (lambda in the paper): steps are 1 / (alpha t).",
+    ] = 1e-3
+
+    def _step(self) -> tuple[StepSize, float]:
+        return StepSize("inverse_time", 1.0 / self.alpha, 1.0), self.alpha
 
 
 class LinearOnFeaturesClassifier(CalibratedClassifier, LinearOnFeatures):

@@ -8,34 +8,20 @@ from numpy.typing import NDArray
 
 from kernelstream.compression import komp
 from kernelstream.core.grow import SPAN
-from kernelstream.core.kernel import Rows
 from kernelstream.core.reduce.komp import BLOCK, GREEDY, prune_block
 from kernelstream.core.settings import make_settings
 from kernelstream.docstrings import documented
-from kernelstream.kernels import Kernel, first_gamma, make_kernel
 from kernelstream.losses import make_loss
-from kernelstream.models import _parameters as p
-from kernelstream.models._base import KernelEstimator
+from kernelstream.models._single import SingleSteps
 from kernelstream.models._words import CAP_COSTS, count_of
 
 
-class ProjectingEstimator(KernelEstimator):
+class ProjectingEstimator(SingleSteps):
     """A method says what its steps are, and what it does at the cap in words."""
 
-    kernel: p.Kernel = "rbf"
-    gamma: p.Gamma = "auto"
-    degree: p.Degree = 3
-    coef0: p.Coef0 = 1.0
-    max_points: p.MaxPoints = 300
-    max_bytes: p.MaxBytes = None
-
-    batch_size: ClassVar[int] = 1  # type: ignore[misc]
-    average: ClassVar[bool] = False
     _at_the_cap: ClassVar[str]  # what happens there, after "made room 3 times by"
 
     _grow: ClassVar[int] = SPAN  # see core/grow
-
-    _lasting = ("kernel", "gamma", "degree", "coef0")
 
     def _choices(self) -> dict[str, Any]:
         """The numbers of its steps, by the names of ``core/settings.py``."""
@@ -47,17 +33,11 @@ class ProjectingEstimator(KernelEstimator):
             loss=make_loss(self.loss).code, batch=1, most=most, **self._choices(),
         )  # fmt: skip
 
-    def _make_kernel(self, rows: Rows) -> Kernel:
-        return make_kernel(self.kernel, first_gamma(self.gamma, rows), self.degree, self.coef0)
-
     def _drop_points(self, most: int) -> None:
         prune_block(self._state, self._outputs, 0.0, 0.0, most, GREEDY, BLOCK)
 
     def _watch(self) -> None:
         komp.watch(self._state, self.kernel_, self._outputs)
-
-    def _overflow_cure(self) -> str:
-        return "the sample_weight is too large."
 
     def _cap_effect(self, cap: str) -> str:
         times = count_of(self.n_forced_, "time")
@@ -71,7 +51,7 @@ class ProjectingEstimator(KernelEstimator):
         )
 
     nbytes_ = documented(
-        KernelEstimator.nbytes_,
+        SingleSteps.nbytes_,
         """Bytes held, at most 8 c (p + C + 4 + c) plus a record, where the capacity c is at most
         4 max(17, M + 1) and C counts the outputs.""",
     )

@@ -23,35 +23,26 @@ from kernelstream.core.reduce.removal import keep_newest, remove_random
 from kernelstream.core.reduce.smallest import remove_smallest
 from kernelstream.core.settings import make_settings
 from kernelstream.errors import CapWarning, callers_level
-from kernelstream.kernels import Kernel, first_gamma, make_kernel
 from kernelstream.losses import make_loss
 from kernelstream.models import _parameters as p
-from kernelstream.models._base import KernelEstimator
+from kernelstream.models._single import SingleSteps
 from kernelstream.models._words import CAP_COSTS, cap_note, count_of
 from kernelstream.parameters import Number
 from kernelstream.schedules import StepSize
 from kernelstream.search import LogRange
 
 
-class RemovingEstimator(KernelEstimator):
+class RemovingEstimator(SingleSteps):
     """Any sample that the step has a coefficient for becomes a point.
 
     A method says which loss it has, which steps, and which rule of ``core/reduce`` makes room.
     """
 
-    kernel: p.Kernel = "rbf"
-    gamma: p.Gamma = "auto"
-    degree: p.Degree = 3
-    coef0: p.Coef0 = 1.0
     max_points: p.MaxPoints = 1000
-    max_bytes: p.MaxBytes = None
 
-    batch_size: ClassVar[int] = 1  # type: ignore[misc]
-    average: ClassVar[bool] = False
     _leaves: ClassVar[Any]  # which point leaves, in words
 
     _factored = False
-    _lasting: ClassVar[tuple[str, ...]] = ("kernel", "gamma", "degree", "coef0")
     _needs_its_points = "its points leave by a rule of their own"
 
     def _choices(self) -> dict[str, Any]:
@@ -66,9 +57,6 @@ class RemovingEstimator(KernelEstimator):
             "loss": loss.code, "loss_number": loss.number or 0.0, "batch": 1, "most": most,
         }  # fmt: skip
         return make_settings(**{**values, **self._choices()})
-
-    def _make_kernel(self, rows: Rows) -> Kernel:
-        return make_kernel(self.kernel, first_gamma(self.gamma, rows), self.degree, self.coef0)
 
     def _shrink(self, limit: int) -> None:
         super()._shrink(limit)
@@ -85,9 +73,6 @@ class RemovingEstimator(KernelEstimator):
             (remove_random if by_chance else remove_smallest)(self._state)
         if self._reduce not in (SMALLEST, GROWING):  # the others' points are no ring
             self._state.status[0]["oldest"] = 0
-
-    def _overflow_cure(self) -> str:
-        return "the sample_weight is too large."
 
     def _cap_effect(self, cap: str) -> str:
         times = count_of(self.n_forced_, "time")
@@ -148,10 +133,7 @@ class GradientSteps(RemovingEstimator):
     def _choices(self) -> dict[str, Any]:
         decay = {"inverse_time": self.alpha * self.eta0, "inverse_sqrt": 1.0}
         step = StepSize(self.learning_rate, self.eta0, decay.get(self.learning_rate, 0.0))
-        return {
-            "regularisation": self.alpha, "schedule": step.code, "initial_step": step.eta0,
-            "decay": step.decay,
-        }  # fmt: skip
+        return _of_steps(step, self.alpha)
 
     def _overflow_cure(self) -> str:
         return (
@@ -173,12 +155,16 @@ class PegasosSteps(RemovingEstimator):
 
     def _choices(self) -> dict[str, Any]:
         step = StepSize("inverse_time", 1.0 / self.alpha, 1.0)
-        return {
-            "regularisation": self.alpha, "schedule": step.code, "initial_step": step.eta0,
-            "decay": step.decay,
-        }  # fmt: skip
+        return _of_steps(step, self.alpha)
 
     def _overflow_cure(self) -> str:
         return (
             f"the steps 1 / (alpha t) with alpha={self.alpha} are too large: take a larger alpha."
         )
+
+
+def _of_steps(step: StepSize, alpha: float) -> dict[str, Any]:
+    return {
+        "regularisation": alpha, "schedule": step.code, "initial_step": step.eta0,
+        "decay": step.decay,
+    }  # fmt: skip

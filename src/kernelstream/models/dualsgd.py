@@ -15,19 +15,17 @@ from kernelstream.expansion import expand
 from kernelstream.models import _parameters as p
 from kernelstream.models._classifier import with_another_output
 from kernelstream.models._linear_features import (
-    LinearOnFeatures,
+    InverseSteps,
     LinearOnFeaturesClassifier,
     LinearOnFeaturesRegressor,
 )
 from kernelstream.models._random_features import frequencies
-from kernelstream.parameters import Number, Whole
+from kernelstream.parameters import Whole
 from kernelstream.registry import Method, register
 from kernelstream.rows import dense_matrix
-from kernelstream.schedules import StepSize
-from kernelstream.search import LogRange
 
 
-class _DualSGD(LinearOnFeatures):
+class _DualSGD(InverseSteps):
     """What classification and regression share.
 
     Notes
@@ -57,15 +55,9 @@ class _DualSGD(LinearOnFeatures):
     n_frequencies: Annotated[
         int, Whole(1, 10_000), "Frequencies (D in the paper): each gives two random features."
     ] = 100
-    alpha: Annotated[
-        float,
-        Number(least=1e-9),
-        LogRange(1e-6, 1e-1),
-        "Regularisation (lambda in the paper): steps are 1 / (alpha t).",
-    ] = 1e-3
 
     _arrays = DualState
-    _lasting = (*LinearOnFeatures._lasting, "n_frequencies")
+    _lasting = (*InverseSteps._lasting, "n_frequencies")
 
     def _shapes(self, features: int, outputs: int, most: int) -> dict[str, tuple[int, ...]]:
         D = self.n_frequencies
@@ -74,9 +66,6 @@ class _DualSGD(LinearOnFeatures):
             "weights": (outputs, most), "frequencies": (features, D),
             "feature_weights": (2 * outputs, D),
         }  # fmt: skip
-
-    def _step(self) -> tuple[StepSize, float]:
-        return StepSize("inverse_time", 1.0 / self.alpha, 1.0), self.alpha
 
     def _kind(self) -> int:
         return 0  # it has a pass of its own

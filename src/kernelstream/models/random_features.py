@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Annotated
 
 from kernelstream.models import _parameters as p
 from kernelstream.models._linear_features import (
+    InverseSteps,
     LinearOnFeaturesClassifier,
     LinearOnFeaturesRegressor,
 )
 from kernelstream.models._random_features import RandomFeatures
-from kernelstream.parameters import Number
 from kernelstream.registry import Method, register
-from kernelstream.schedules import StepSize
-from kernelstream.search import LogRange
 
 
-class _RandomFeature(RandomFeatures):
+class _RandomFeature(RandomFeatures, InverseSteps):
     """What classification and regression share.
 
     Notes
@@ -31,16 +28,6 @@ class _RandomFeature(RandomFeatures):
     .. [1] T. Le, T. D. Nguyen, V. Nguyen, D. Phung, "Approximation vector machines for large-scale
        online learning", Journal of Machine Learning Research 18 (2017).
     """
-
-    alpha: Annotated[
-        float,
-        Number(least=1e-9),
-        LogRange(1e-6, 1e-1),
-        "Regularisation (lambda in the paper): steps are 1 / (alpha t).",
-    ] = 1e-3
-
-    def _step(self) -> tuple[StepSize, float]:
-        return StepSize("inverse_time", 1.0 / self.alpha, 1.0), self.alpha
 
 
 class RandomFeatureClassifier(_RandomFeature, LinearOnFeaturesClassifier):
