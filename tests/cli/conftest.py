@@ -7,8 +7,8 @@ import pytest
 
 from tests.cli.tools import Tool, write_rows
 
-#: Importing it takes a while, and only the server of `tests.cli.tools` should.
-collect_ignore = ["child.py"]
+#: It loads machine code, or compiles it: only the server of `tests.cli.tools` should.
+collect_ignore = ["server.py"]
 
 
 @pytest.fixture
