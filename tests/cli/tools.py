@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import multiprocessing
 import os
 import sys
@@ -19,6 +20,10 @@ from tests.cli import child
 
 #: Seconds after which something will never happen: a busy machine may compile first.
 PATIENCE = 300.0
+
+
+#: A run on the fixture `rows`.
+LEARN = ("learn", "rows.csv", "--target", "label", "--model", "polk")
 
 
 class Result(NamedTuple):
@@ -43,6 +48,11 @@ class Tool:
         result = Result(ended.value.code or 0, out, err)
         assert result.code == code, result
         return result
+
+
+def as_stdin(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
+    """Let the tool that runs in this process read these bytes from its standard input."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
 
 
 class Child(NamedTuple):
