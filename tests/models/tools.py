@@ -92,6 +92,13 @@ def stream(estimator_class, n=200, features=3, classes=2, seed=0):
     return X, np.digitize(signal, edges)
 
 
+def wave(n=4000):
+    """A sine of one feature, with noise."""
+    random = np.random.default_rng(0)
+    X = random.uniform(-3.0, 3.0, (n, 1))
+    return X, np.sin(2.0 * X[:, 0]) + 0.1 * random.normal(size=n)
+
+
 def in_pieces(model, X, y, size, sample_weight=None):
     """Feed the stream by ``size`` samples a call, or by several sizes in turn."""
     sizes, first = cycle(np.atleast_1d(size)), 0
