@@ -342,6 +342,8 @@ def digest(*values: Any) -> str:
 def described(name: str, model: Any) -> str:
     """A model and what it says of its stream."""
     X = next(iter(MODELS[name].stream().values()))
-    methods = ("decision_function", "predict", "transform", "inverse_fit_error")
+    methods = (
+        "decision_function", "predict", "predict_proba", "transform", "inverse_fit_error",
+    )  # fmt: skip
     said = [getattr(model, method)(X) for method in methods if hasattr(model, method)]
     return digest(model.fingerprint(), *said)
