@@ -24,6 +24,7 @@ lint: $(VENV)/.stamp-test  ## style, types and the direction of imports
 	$(BIN)/lint-imports
 
 test: lint  ## lint, then all tests, then the compiled core's tests without compiling
+	$(BIN)/python -m tests.precompile
 	$(BIN)/python $(PYTEST)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python $(PYTEST) -m "not slow" tests/core
 
@@ -46,6 +47,7 @@ define TEST_INSTALLED
 $(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python $(ENVIRONMENT)
 $(BIN)/uv pip install --quiet --python $(ENVIRONMENT) --upgrade --resolution $(RESOLUTION) \
     --only-binary :all: --no-binary kernelstream --reinstall-package kernelstream '.[test]'
+$(ENVIRONMENT)/bin/python -m tests.precompile
 $(ENVIRONMENT)/bin/python $(PYTEST) $(WARNINGS) tests --pyargs kernelstream
 endef
 

@@ -49,7 +49,7 @@ METHODS = {
 
 # A server that has imported everything is forked: what is killed is at work, not being imported.
 _PROCESSES = multiprocessing.get_context("forkserver")
-_PROCESSES.set_forkserver_preload(["tests.cli.child"])
+_PROCESSES.set_forkserver_preload(["tests.cli.server"])
 
 
 class Command(NamedTuple):

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from kernelstream import POLKRegressor, make_multidist
 from kernelstream.core.jit import INTERPRETED
 from kernelstream.features import OnlineKernelFeatures
-from tests.fingerprints import dispatchers
+from tests.machine_code import called, dispatchers
 
 pytestmark = pytest.mark.skipif(
     INTERPRETED, reason="nothing is compiled with NUMBA_DISABLE_JIT=1: there is one order of sums"
@@ -41,10 +41,10 @@ OWN = {
 
 
 def start(folder: Path, seed: int, names: list[str], **environment: str) -> subprocess.Popen[str]:
-    """`tests/fingerprints.py` for these processes, one after the other."""
+    """`tests/processes.py` for these processes, one after the other."""
     folder.mkdir()
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.fingerprints", str(folder), str(seed), *names],
+        [sys.executable, "-m", "tests.processes", str(folder), str(seed), *names],
         cwd=Path(__file__).parents[1],
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
@@ -86,13 +86,10 @@ def test_the_process_does_not_matter(tmp_path: Path) -> None:
             f"the compiler was free to reorder, fuse or ignore something ({instruction!r}) in "
             f"{', '.join(free)}"
         )
-    called = {
-        name
-        for name, function in dispatchers().items()
-        if function.targetoptions.get("inline") != "always"  # then it is a part of its caller
-    }
-    if unused := called - {*freedoms}:
-        problems.append(f"no fit in tests/fingerprints.py uses {', '.join(unused)}")
+    if unused := {*called()} - {*freedoms}:
+        problems.append(
+            f"no fit in tests/fingerprints.py or tests/other_fits.py uses {', '.join(unused)}"
+        )
     assert not problems, "\n\n".join(problems)
 
 

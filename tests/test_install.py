@@ -27,16 +27,6 @@ FIRST_STEPS = """
     assert kernelstream.__file__.startswith({package!r}), kernelstream.__file__
     model = kernelstream.POLKClassifier().partial_fit([[0.0], [1.0], [0.1]], [0, 1, 0])
     print(model.predict([[0.9]]))
-    model = kernelstream.POLKClassifier(batch_size=2).partial_fit([[0.0], [1.0]], [0, 1])
-    from kernelstream.core import ahead, kernel
-    from kernelstream.core.calibration import calibrate
-    from kernelstream.core.grow.block import enter
-    from kernelstream.core.grow.span import take_in
-    from kernelstream.core.reduce.komp import _prune, prune_block
-    for kind in ("samples", "blocks", "others"):  # for the same arguments as the passes have
-        ahead.compile(kind)
-    for function in (take_in, _prune, enter, prune_block, kernel.kernel_rows, calibrate):
-        assert len(function.overloads) == 1, function
 """
 
 

@@ -1,19 +1,10 @@
-"""What a child process runs. Imported beforehand by the server from which children are forked."""
+"""What a child process runs."""
 
 import os
 import sys
 import warnings
 
-import matplotlib  # noqa: F401  an old one warns about a new pyparsing
-import pandas  # noqa: F401
-import pyarrow.csv  # noqa: F401
-
-import kernelstream.cli.app  # noqa: F401
-from kernelstream import POLKClassifier
 from kernelstream.cli import main
-
-# The machine code is loaded once for all children.
-POLKClassifier().partial_fit([[0.0], [1.0]], [0, 1]).predict([[0.0]])
 
 
 def run(folder: str, words: list[str], log: str, stdin: str | None) -> None:

@@ -1,14 +1,15 @@
 """Files and models that many tests of the command line start from."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.tools import Tool, write_rows
+from tests.cli.tools import LEARN, Tool, write_rows
 
-#: Importing it takes a while, and only the server of `tests.cli.tools` should.
-collect_ignore = ["child.py"]
+#: It loads machine code, or compiles it: only the server of `tests.cli.tools` should.
+collect_ignore = ["server.py"]
 
 
 @pytest.fixture
@@ -24,8 +25,15 @@ def rows(tmp_path: Path) -> Path:
     return write_rows(tmp_path / "rows.csv", 400)
 
 
+@pytest.fixture(scope="session")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the first test that needs the model below leaves it for the others."""
+    return tmp_path_factory.mktemp("learned") / "model.ks"
+
+
 @pytest.fixture
-def model(tool: Tool, rows: Path) -> Path:
+def model(tool: Tool, rows: Path, learned: Path) -> Path:
     """A model that learned those rows."""
-    tool("learn", rows, "--target", "label", "--model", "polk", "--out", "model.ks")
-    return rows.with_name("model.ks")
+    if not learned.exists():
+        tool(*LEARN, "--out", learned)
+    return Path(shutil.copy(learned, rows.with_name("model.ks")))

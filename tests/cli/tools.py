@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import multiprocessing
 import os
 import sys
@@ -15,9 +16,14 @@ import numpy as np
 import pytest
 
 from kernelstream.cli import main
+from tests.cli import child
 
 #: Seconds after which something will never happen: a busy machine may compile first.
 PATIENCE = 300.0
+
+
+#: A run on the fixture `rows`.
+LEARN = ("learn", "rows.csv", "--target", "label", "--model", "polk")
 
 
 class Result(NamedTuple):
@@ -44,6 +50,11 @@ class Tool:
         return result
 
 
+def as_stdin(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
+    """Let the tool that runs in this process read these bytes from its standard input."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+
 class Child(NamedTuple):
     """The tool in a process of its own."""
 
@@ -63,13 +74,11 @@ class Child(NamedTuple):
 
 # A server that has imported everything is forked: a start takes a moment instead of seconds.
 _PROCESSES = multiprocessing.get_context("forkserver")
-_PROCESSES.set_forkserver_preload(["tests.cli.child"])
+_PROCESSES.set_forkserver_preload(["tests.cli.server"])
 
 
 def start(folder: Path, *words: Any, stdin: Path | None = None) -> Child:
     """Start the tool in a folder; its output goes to files."""
-    from tests.cli import child
-
     log = folder / f"log-{time.monotonic_ns()}"
     arguments = (str(folder), [str(word) for word in words], str(log), stdin and str(stdin))
     process = _PROCESSES.Process(target=child.run, args=arguments)

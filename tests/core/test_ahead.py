@@ -1,36 +1,80 @@
-"""A word on the terminal while the first call compiles, and only there."""
+"""First use: a word on the terminal while it compiles, and what a second process compiles."""
 
 from __future__ import annotations
 
 import os
 import pty
+import signal
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
-from kernelstream.core.jit import INTERPRETED
-
-CODE = """
 from kernelstream import POLKClassifier
-for _ in range(2):
-    POLKClassifier().partial_fit([[0.0], [1.0]], [0, 1])
-"""
+from kernelstream.core import ahead
+from kernelstream.core.calibration import calibrate
+from kernelstream.core.grow.block import enter
+from kernelstream.core.grow.span import take_in
+from kernelstream.core.jit import INTERPRETED
+from kernelstream.core.kernel import kernel_rows
+from kernelstream.core.reduce.komp import _prune, prune_block
+
+WORD = b"compiling for this machine"
+FIT = "from kernelstream import {0}\nfor _ in range(2): {0}().partial_fit([[0.0], [1.0]], [0, 1])"
+
+compiled_only = pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
+
+
+def start(kind, folder):
+    """Two models of a kind learn with this folder as cache; what they say to a terminal."""
+    reader, writer = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", FIT.format(kind)], stderr=writer, start_new_session=True,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(folder)},
+    )  # fmt: skip
+    os.close(writer)
+    return process, open(reader, "rb", buffering=0)
+
+
+def read(terminal):
+    try:
+        return terminal.read(10_000) or b""
+    except OSError:  # nobody is left to write
+        return b""
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
+@compiled_only
 def test_a_terminal_shows_once_why_the_first_call_takes_long(tmp_path):
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     said = []
     for _ in range(2):  # the second process finds the code in the cache
-        reader, writer = pty.openpty()
-        subprocess.run([sys.executable, "-c", CODE], stderr=writer, env=environment, check=True)
-        os.close(writer)
-        with open(reader, "rb", buffering=0) as terminal:
-            try:
-                said.append(terminal.read(10_000) or b"")
-            except OSError:  # nothing was written, and nobody is left to write
-                said.append(b"")
-    assert said[0].count(b"compiling for this machine") == 1
+        process, terminal = start("FOGDClassifier", tmp_path)
+        with terminal:
+            said.append(b"".join(iter(lambda read_from=terminal: read(read_from), b"")))
+        assert process.wait() == 0
+    assert said[0].count(WORD) == 1
     assert said[1] == b""
+
+
+@compiled_only
+def test_it_is_said_before_anything_is_compiled(tmp_path):
+    process, terminal = start("POLKClassifier", tmp_path)
+    with terminal:
+        assert WORD in read(terminal)
+    os.killpg(process.pid, signal.SIGKILL)  # and the process that compiles ahead
+    process.wait()
+    assert not [*tmp_path.rglob("*.pursuit_pass*")]
+
+
+@compiled_only
+def test_what_is_compiled_ahead_is_what_passes_call():
+    """For the same types of arguments: or else it would be compiled twice."""
+    X, y = np.array([[0.0], [1.0], [0.1]]), [0, 1, 0]
+    for batch_size in (1, 2):
+        POLKClassifier(batch_size=batch_size).partial_fit(X, y).predict_proba(X)
+    for kind in ("samples", "blocks", "others"):
+        ahead.compile(kind)
+    for function in (take_in, _prune, enter, prune_block, kernel_rows, calibrate):
+        signatures = {signature for signature, *_ in function._cache._cache_file._load_index()}
+        assert len(signatures) == 1, function

@@ -83,8 +83,8 @@ NUMBER_STEPS = {
 }  # fmt: skip
 
 
-def short(outputs, kind="random"):
-    return (part[: size(200, 100)] for part in stream(outputs, kind))
+def short(outputs, kind="random", interpreted=60):
+    return (part[: size(200, interpreted)] for part in stream(outputs, kind))
 
 
 def run(X, y, weights, outputs, state=None, sparse=False, **chosen):
@@ -183,7 +183,7 @@ def test_one_leaves_by_chance_and_the_others_grow(outputs, most, kind, sampling)
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize(("start", "delay", "most"), [(1, 30.0, 20), (5, 60.0, 9), (8, 0.0, 10**6)])
 def test_the_budget_grows_by_chance(outputs, start, delay, most, kind):
-    samples = *short(outputs, kind), outputs
+    samples = *short(outputs, kind, 100), outputs
     chosen, make_step = STEPS["Pegasos"]
     twin = twin_of(samples, make_step(), naive.Growing(TWIN, most, start, delay, draws()))
     chosen = {**chosen, "reduce": GROWING, "most": most, "start": start, "delay": delay}

@@ -12,17 +12,13 @@ from kernelstream.models.knlms import KNLMSRegressor
 from kernelstream.models.krls import KRLSRegressor
 from kernelstream.models.qklms import QKLMSRegressor
 from kernelstream.models.sliding_krls import SlidingKRLSRegressor
+from tests.core.tools import kinds_of_rows
 from tests.naive import filters as naive
 from tests.naive.filters import gaussian
 
 N = 40 if INTERPRETED else 100
 ROWS = {
-    "random": lambda random: random.normal(size=(N, 3)),
-    "duplicates": lambda random: random.normal(size=(9, 3))[random.integers(0, 9, N)],
-    "collinear": lambda random: np.outer(random.normal(size=N), [1.0, -2.0, 0.5]),
-    "constant": lambda random: np.ones((N, 3)),
-    "huge": lambda random: 1e3 * random.normal(size=(N, 3)),
-    "tiny": lambda random: 1e-4 * random.normal(size=(N, 3)),
+    **kinds_of_rows(N),
     "wide": lambda random: random.normal(size=(N, 30)) / 3.0,
 }
 FILTERS = {

@@ -13,18 +13,12 @@ from kernelstream.models.dualsgd import DualSGDClassifier, DualSGDRegressor
 from kernelstream.models.fogd import FOGDClassifier, FOGDRegressor
 from kernelstream.models.nogd import NOGDClassifier, NOGDRegressor
 from kernelstream.models.random_features import RandomFeatureClassifier, RandomFeatureRegressor
+from tests.core.tools import kinds_of_rows
 from tests.naive import linear_features as naive
 from tests.naive.filters import gaussian
 
 N = 60 if INTERPRETED else 200
-ROWS = {
-    "random": lambda random: random.normal(size=(N, 3)),
-    "duplicates": lambda random: random.normal(size=(9, 3))[random.integers(0, 9, N)],
-    "collinear": lambda random: np.outer(random.normal(size=N), [1.0, -2.0, 0.5]),
-    "constant": lambda random: np.ones((N, 3)),
-    "huge": lambda random: 1e3 * random.normal(size=(N, 3)),
-    "tiny": lambda random: 1e-4 * random.normal(size=(N, 3)),
-}
+ROWS = kinds_of_rows(N)
 
 
 def samples(kind, classes):

@@ -6,17 +6,11 @@ import pytest
 from kernelstream.core.experts.tracker import tracker_pass
 from kernelstream.models._auto._group import Group, unpacked
 from kernelstream.models._auto._intervals import Intervals
+from tests.core.tools import kinds_of_rows, size
 from tests.naive import intervals as naive_intervals
 from tests.naive import krlst as naive
 
-ROWS = {
-    "random": lambda random: random.normal(size=(120, 3)),
-    "duplicates": lambda random: random.normal(size=(9, 3))[random.integers(0, 9, 120)],
-    "collinear": lambda random: np.outer(random.normal(size=120), [1.0, -2.0, 0.5]),
-    "constant": lambda random: np.ones((120, 3)),
-    "huge": lambda random: 1e3 * random.normal(size=(120, 3)),
-    "tiny": lambda random: 1e-4 * random.normal(size=(120, 3)),
-}
+ROWS = kinds_of_rows(size(120, 50))
 
 
 def compiled(X, y, weights, outputs, numbers, gamma, amplitude, forget, noise, most, cuts=()):

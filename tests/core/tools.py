@@ -43,6 +43,18 @@ def size(compiled, interpreted):
     return compiled if COMPILED else interpreted
 
 
+def kinds_of_rows(n):
+    """Ordinary and degenerate rows of three numbers, by name: each makes ``n`` of them."""
+    return {
+        "random": lambda random: random.normal(size=(n, 3)),
+        "duplicates": lambda random: random.normal(size=(9, 3))[random.integers(0, 9, n)],
+        "collinear": lambda random: np.outer(random.normal(size=n), [1.0, -2.0, 0.5]),
+        "constant": lambda random: np.ones((n, 3)),
+        "huge": lambda random: 1e3 * random.normal(size=(n, 3)),
+        "tiny": lambda random: 1e-4 * random.normal(size=(n, 3)),
+    }
+
+
 def program(*instructions):
     """A kernel program from (code, number, number, number) in postfix order."""
     codes = np.array([i[0] for i in instructions], np.int64)

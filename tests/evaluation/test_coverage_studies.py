@@ -11,14 +11,6 @@ from kernelstream.evaluation import beta_rho_surface, candidate_deltas, diameter
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 
-import matplotlib.pyplot as plt  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
-
 
 @pytest.fixture(scope="module")
 def stream():

@@ -45,12 +45,6 @@ class Curve:
         return np.sin(np.asarray(X)[:, 0])
 
 
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
-
-
 @pytest.fixture
 def samples():
     rng = np.random.default_rng(0)

@@ -21,7 +21,7 @@ from kernelstream import (
 )
 from kernelstream.kernels import Gaussian, Linear
 from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
-from tests.models.tools import AVM, FORMS, in_pieces, stream
+from tests.models.tools import AVM, FORMS, in_pieces, stream, wave
 from tests.naive import avm as twin
 
 both = pytest.mark.parametrize("estimator_class", AVM)
@@ -345,9 +345,7 @@ def test_divergence_raises_an_error_and_keeps_what_was_learned():
 
 @pytest.mark.parametrize("loss", REGRESSION_LOSSES)
 def test_every_regression_loss_learns(loss):
-    random = np.random.default_rng(0)
-    X = random.uniform(-3.0, 3.0, (4000, 1))
-    y = np.sin(2.0 * X[:, 0]) + 0.1 * random.normal(size=4000)
+    X, y = wave()
     assert AVMRegressor(loss, alpha=1e-3, **HALF).partial_fit(X, y).score(X, y) > 0.9
 
 

@@ -1,12 +1,11 @@
-"""BSGD's policies keep the promises that ``test_promises.py`` checks for the first of them."""
+"""BSGD's policies keep the promises that are checked for the first of them with all methods."""
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
 from kernelstream import BSGDClassifier, load
-from tests.models.test_promises import assert_within_closed_form
-from tests.models.tools import in_pieces, stream
+from tests.models.tools import assert_within_closed_form, in_pieces, stream
 
 POLICIES = [
     {"policy": "removal"},

@@ -314,10 +314,7 @@ PLAIN = (loss, slope, outer)
 JITTED = tuple(numba.njit(function) for function in PLAIN)
 
 
-@pytest.mark.parametrize("functions", [PLAIN, JITTED], ids=["plain", "compiled"])
-@pytest.mark.parametrize("parameters", [{}, {"tracking": "average", "average": True}])
-@pytest.mark.parametrize("form", FORMS)
-def test_own_functions_give_what_is_built_in(functions, parameters, form):
+def assert_built_in(functions, parameters, form):
     X, y = stream(COLKRegressor, n=301)
     ready = COLKRegressor(risk_weight=0.3, clip=None, random_state=0, **parameters)
     model = CompositionalLearner(*functions, random_state=0, **parameters)
@@ -329,6 +326,22 @@ def test_own_functions_give_what_is_built_in(functions, parameters, form):
     assert model.flush().predict(X) == pytest.approx(ready.flush().predict(X), rel=1e-9)
     said = model.predict_then_learn(X, y)
     assert said == pytest.approx(ready.predict_then_learn(X, y), rel=1e-6, abs=1e-9)
+
+
+OWN = [{}, {"tracking": "average", "average": True}]
+
+
+@pytest.mark.parametrize("parameters", OWN)
+@pytest.mark.parametrize("form", FORMS)
+def test_own_functions_give_what_is_built_in(parameters, form):
+    assert_built_in(PLAIN, parameters, form)
+
+
+# One test: a pass for functions of one's own is not cached, and takes many seconds to compile.
+def test_own_compiled_functions_give_what_is_built_in():
+    for parameters in OWN:
+        for form in FORMS:
+            assert_built_in(JITTED, parameters, form)
 
 
 def test_a_vector_is_tracked():

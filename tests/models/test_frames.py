@@ -9,8 +9,7 @@ import pytest
 from kernelstream import Coverage, POLKClassifier, POLKRegressor
 from kernelstream.evaluation import prequential
 from kernelstream.features import OnlineKernelFeatures
-from tests.models.test_promises import assert_refused
-from tests.models.tools import ESTIMATORS, stream
+from tests.models.tools import ESTIMATORS, assert_refused, stream
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")

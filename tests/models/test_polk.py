@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 from kernelstream import DivergenceError, Loss, POLKClassifier, POLKRegressor
 from kernelstream.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
-from tests.models.tools import FORMS, POLK, stream
+from tests.models.tools import FORMS, POLK, stream, wave
 
 both = pytest.mark.parametrize("estimator_class", POLK)
 
@@ -294,9 +294,7 @@ def test_divergence_raises_an_error_and_keeps_what_was_learned():
 
 @pytest.mark.parametrize("loss", REGRESSION_LOSSES)
 def test_every_regression_loss_learns(loss):
-    random = np.random.default_rng(0)
-    X = random.uniform(-3.0, 3.0, (4000, 1))
-    y = np.sin(2.0 * X[:, 0]) + 0.1 * random.normal(size=4000)
+    X, y = wave()
     model = POLKRegressor(loss, average=True).partial_fit(X, y)
     assert model.score(X, y) > 0.9
 

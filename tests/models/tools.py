@@ -1,10 +1,14 @@
 """Streams and estimators that several tests share."""
 
+from itertools import cycle
+
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from kernelstream import registry
+from kernelstream.core.state import STATUS
 from kernelstream.models._base import KernelEstimator
 from kernelstream.parameters import parameters_of
 
@@ -17,6 +21,12 @@ POLK, AVM, COLK = (list(METHODS[name].estimators) for name in ("polk", "avm", "c
 EXPANSIONS = [kind for kind in ESTIMATORS if issubclass(kind, KernelEstimator)]
 FACTORED = [kind for kind in EXPANSIONS if kind()._factored]
 KOMP = [kind for kind in FACTORED if "compression_error" in parameters_of(kind)]
+
+every = pytest.mark.parametrize("estimator_class", ESTIMATORS)
+every_expansion = pytest.mark.parametrize("estimator_class", EXPANSIONS)
+with_factor = pytest.mark.parametrize("estimator_class", FACTORED)
+with_komp = pytest.mark.parametrize("estimator_class", KOMP)
+capped = pytest.mark.filterwarnings("ignore::kernelstream.CapWarning")
 
 
 def having(estimator_class, **values):
@@ -82,12 +92,21 @@ def stream(estimator_class, n=200, features=3, classes=2, seed=0):
     return X, np.digitize(signal, edges)
 
 
+def wave(n=4000):
+    """A sine of one feature, with noise."""
+    random = np.random.default_rng(0)
+    X = random.uniform(-3.0, 3.0, (n, 1))
+    return X, np.sin(2.0 * X[:, 0]) + 0.1 * random.normal(size=n)
+
+
 def in_pieces(model, X, y, size, sample_weight=None):
-    """Feed the stream by ``size`` samples a call."""
-    for first in range(0, len(y), size):
-        part = slice(first, first + size)
+    """Feed the stream by ``size`` samples a call, or by several sizes in turn."""
+    sizes, first = cycle(np.atleast_1d(size)), 0
+    while first < len(y):
+        part = slice(first, first + next(sizes))
         weight = None if sample_weight is None else sample_weight[part]
         model.partial_fit(X[part], y[part], sample_weight=weight)
+        first = part.stop
     return model
 
 
@@ -96,3 +115,26 @@ def is_fitted(model):
 
 
 FORMS = {"dense": np.asarray, "csr": csr_array}
+
+
+def assert_refused(model, call, match=None):
+    """The call fails; a fitted model is what it was, a new one is still new."""
+    before = model.fingerprint() if is_fitted(model) else None
+    with pytest.raises((ValueError, TypeError), match=match):
+        call(model)
+    assert before == (model.fingerprint() if is_fitted(model) else None)
+
+
+def assert_within_closed_form(model):
+    p, columns = model.n_features_in_, model._columns
+    order, batch = model._state.extent, model.batch_size + model.slack
+    if not model._factored:
+        capacity = max(17, 2 * order + 1)
+        row, held = p + columns + 4, 201 if getattr(model, "_deciding", False) else batch
+    else:
+        capacity = 4 * max(16 + batch, order + batch)
+        row, held = p + columns + 3 + capacity, batch
+    waiting = (held - 1) * (12 * p + 24) + 8
+    assert model.nbytes_ <= 8 * capacity * row + STATUS.itemsize + waiting
+    if model.max_points is not None:
+        assert model.model_order_ <= model.max_points + model.slack

@@ -1,0 +1,78 @@
+"""Fingerprints of many fits, in processes that differ in what they did before.
+
+``python -m tests.processes FOLDER SEED RUN...`` starts a process for each run, one after the
+other, and writes what it finds to ``FOLDER/RUN.json``. `tests/test_bits.py` compares.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import random
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelstream.core import ahead
+from tests.fingerprints import MODELS, described, learned, resumed
+from tests.machine_code import freedoms, load_everything
+from tests.other_fits import OTHERS
+
+NAMES = [*MODELS, *OTHERS]
+
+
+#: What is compiled cold, too. All of it would keep a processor busy for some two minutes.
+COLD = [name for name in MODELS if name.startswith("features")]
+
+
+def compute(name: str) -> str:
+    """The fingerprint of one of them."""
+    return OTHERS[name]() if name in OTHERS else described(name, learned(name))
+
+
+def fingerprints(names: list[str], folder: Path) -> dict[str, str]:
+    """Of these fits; those of models once more with a stop half-way."""
+    found = {}
+    for name in names:
+        found[name] = compute(name)
+        if name in MODELS:
+            found[f"{name}, resumed"] = described(name, resumed(name, folder))
+    return found
+
+
+def run(name: str, folder: Path, seed: int) -> None:
+    """What a process of this name does."""
+    found: dict[str, Any] = {}
+    names = list(NAMES)
+    if name in ("cold", "warm"):
+        names = COLD
+        ahead.start = lambda kind: None  # features need nothing of what the second process compiles
+    elif name == "loaded":
+        load_everything(seed)
+        found["freedoms"] = freedoms()
+    elif name == "called":
+        random.Random(seed).shuffle(names)
+        names.sort(key=lambda fit: fit != "compress")
+    elif name == "tested":
+        distributed = "tests/network/test_ray.py::test_old_checkpoints_errors_and_death"
+        words = ["-q", "-p", "no:cacheprovider", "-W", "default", "tests/test_expansion.py"]
+        found["tests"] = int(pytest.main([*words, distributed]))
+    found["fits"] = fingerprints(names, folder)
+    (folder / f"{name}.json").write_text(json.dumps(found))
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    # Nothing is compiled or loaded yet: each child begins where a fresh interpreter would be after
+    # some seconds of imports.
+    for name in sys.argv[3:]:
+        child = multiprocessing.get_context("fork").Process(
+            target=run, args=(name, Path(sys.argv[1]), int(sys.argv[2]))
+        )
+        child.start()
+        child.join()
+        if child.exitcode:
+            sys.exit(f"{name} ended with {child.exitcode}")
