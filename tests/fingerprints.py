@@ -343,7 +343,7 @@ MODELS = {
     "KRLS-T, classes": Fit(partial(KRLSTClassifier, learn_scales=True, **SEED), plane),
     "KRLS-T, sparse": Fit(partial(KRLSTClassifier, forget=0.9, **SEED), partial(sparse, classes=3)),
     "policy": Fit(
-        partial(KernelPolicyEvaluation, gamma=1.0, tracking_schedule="constant", **SEED),
+        partial(KernelPolicyEvaluation, gamma=1.0, tracking_rate=0.001, **SEED),
         transitions,
     ),
     "policy, gradient": Fit(
