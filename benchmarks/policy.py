@@ -76,9 +76,9 @@ def walks() -> None:
             _walks(),
         )
         show(
-            "The rate of the tracker, method corrected: errors in percent on a chain of five states, "
-            "random walks of five and nine places, and the linear-Gaussian system in order and "
-            "shuffled (60,000 transitions), two seeds; and whether V stays finite off-policy",
+            "The rate of the tracker, method corrected: errors in percent on a chain of five "
+            "states, random walks of five and nine places, and the linear-Gaussian system in order "
+            "and shuffled (60,000 transitions), two seeds; and whether V stays finite off-policy",
             ["tracking_rate", "schedule", "chain", "walk of 5", "walk of 9", "in order",
              "shuffled", "off-policy"],
             _schedules(),

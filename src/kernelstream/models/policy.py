@@ -112,12 +112,12 @@ class KernelPolicyEvaluation(Remembering):
         float | Literal["auto"],
         Number(above=0.0, most=1.0),
         "The (first) step of the tracked temporal difference (beta in the paper).",
-        """A tracker is either faster than the value function, or so slow that it takes no notice of
-        the differences while that is still learned; between the two it remembers them, and misleads.
-        ``auto`` is 1e-5 for ``corrected``, which is fast as long as the tracker says little, and 0.01
-        for the others, which go where it leads. Where the transitions are not those of the policy in
-        the long run (off-policy), temporal differences may diverge: give a rate of eta0 or
-        more.""",
+        """A tracker is either faster than the value function, or so slow that it takes no notice
+        of the differences while that is still learned; between the two it remembers them, and
+        misleads. ``auto`` is 1e-5 for ``corrected``, which is fast as long as the tracker says
+        little, and 0.01 for the others, which go where it leads. Where the transitions are not
+        those of the policy in the long run (off-policy), temporal differences may diverge: give a
+        rate of eta0 or more.""",
     ] = "auto"
     tracking_schedule: p.TrackingSchedule = "constant"
     tracking_decay: p.TrackingDecay = 0.01
