@@ -347,9 +347,14 @@ MODELS = {
         transitions,
     ),
     "policy, gradient": Fit(
-        partial(KernelPolicyEvaluation, method="gradient", average=True, **CAP), transitions
+        partial(
+            KernelPolicyEvaluation, method="gradient", tracking_rate=0.001, average=True, **CAP
+        ),
+        transitions,
     ),
-    "policy, scalar": Fit(partial(KernelPolicyEvaluation, method="scalar", **SEED), transitions),
+    "policy, scalar": Fit(
+        partial(KernelPolicyEvaluation, method="scalar", tracking_rate=0.001, **SEED), transitions
+    ),
     "consensus": Fit(
         partial(ConsensusNetwork, networkx.cycle_graph(4), **TOGETHER), partial(plane, 240),
         rounds(5),
