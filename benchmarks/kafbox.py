@@ -50,8 +50,9 @@ def _tracker(X: Any, y: Any) -> Run:
     for t in range(len(y)):
         now = slice(t, t + 1)
         tracker_pass(
-            group.state, FORGET, NOISE, 1, X[now], y[now], np.ones(1), out[now], np.empty(1)
-        )
+            group.state, FORGET, NOISE, np.ones(1), 1, X[now], y[now, None], np.ones(1), out[now],
+            np.empty((1, 1)),
+        )  # fmt: skip
         points[t] = group.order
     # The toolbox predicts before it forgets, ours, as the paper's steps are, after it.
     return out[:, 0, 0] / np.sqrt(FORGET), points

@@ -270,13 +270,18 @@ MODELS = {
     "KRLS-T, classes": Fit(partial(KRLSTClassifier, learn_scales=True, **SEED), plane),
     "KRLS-T, sparse": Fit(partial(KRLSTClassifier, forget=0.9, **SEED), partial(sparse, classes=3)),
     "policy": Fit(
-        partial(KernelPolicyEvaluation, gamma=1.0, tracking_schedule="constant", **SEED),
+        partial(KernelPolicyEvaluation, gamma=1.0, tracking_rate=0.001, **SEED),
         transitions,
     ),
     "policy, gradient": Fit(
-        partial(KernelPolicyEvaluation, method="gradient", average=True, **CAP), transitions
+        partial(
+            KernelPolicyEvaluation, method="gradient", tracking_rate=0.001, average=True, **CAP
+        ),
+        transitions,
     ),
-    "policy, scalar": Fit(partial(KernelPolicyEvaluation, method="scalar", **SEED), transitions),
+    "policy, scalar": Fit(
+        partial(KernelPolicyEvaluation, method="scalar", tracking_rate=0.001, **SEED), transitions
+    ),
     "consensus": Fit(
         partial(ConsensusNetwork, networkx.cycle_graph(4), **TOGETHER), partial(plane, 240),
         rounds(5),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from sklearn.base import clone, is_classifier
@@ -11,25 +12,28 @@ from kernelstream.parameters import parameters_of
 from kernelstream.preparation import Preparation
 from kernelstream.streams.errors import StreamError
 from kernelstream.streams.python_rows import as_batch, is_unnamed
-from kernelstream.targets import guess_task
+from kernelstream.targets import guess_task, names_of
 
 
 def parts_for(
-    rows: Any, target: str, model: Any, task: str | None, preparing: dict[str, Any]
-) -> tuple[Any, Preparation, str, str]:
+    rows: Any, target: str | Sequence[str], model: Any, task: str | None, preparing: dict[str, Any]
+) -> tuple[Any, Preparation, list[str], str]:
     """Estimator, preparation, target and task; see ``StreamModel.for_rows``."""
     unnamed = is_unnamed(rows)
     batch, schema = as_batch(rows, unnamed=unnamed)
-    if target not in batch.columns:
-        raise StreamError(f"the rows have no column {target!r}; they have {list(schema)!r:.300}")
+    targets = names_of(target)
+    for name in targets:
+        if name not in batch.columns:
+            raise StreamError(f"the rows have no column {name!r}; they have {list(schema)!r:.300}")
     width = batch.matrix.shape[1] if unnamed else None
-    preparation = Preparation(schema, ignore=[target], matrix_width=width, **preparing)
+    preparation = Preparation(schema, ignore=targets, matrix_width=width, **preparing)
     preparation.start(batch)
     if task is None and isinstance(model, str):
-        task = guess_task(batch.columns[target])
+        several = len(targets) > 1
+        task = "regression" if several else guess_task(batch.columns[targets[0]])
     elif task is None:
         task = "classification" if is_classifier(model) else "regression"
-    return _estimator(model, task, preparation), preparation, target, task
+    return _estimator(model, task, preparation), preparation, targets, task
 
 
 def _estimator(model: Any, task: str, preparation: Preparation) -> Any:

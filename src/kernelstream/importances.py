@@ -199,7 +199,11 @@ class ColumnImportances:
             if np.dtype(header["dtype"]).kind not in "fiubU":
                 raise ValueError("the importances' targets are neither labels nor numbers")
             result._targets = np.array(header["targets"], dtype=header["dtype"])
-            if len(result._targets) != len(result._held) or len(result._held) > HELD:
+            if (
+                len(result._targets) != len(result._held)
+                or len(result._held) > HELD
+                or result._targets.ndim > 2
+            ):
                 raise ValueError("the importances' rows contradict their targets")
         return result
 
@@ -207,7 +211,11 @@ class ColumnImportances:
 def losses_of(estimator: Any, X: Any, y: NDArray[Any]) -> NDArray[np.float64] | None:
     """(n,) losses; None where there is nothing to lose yet."""
     if not hasattr(estimator, "decision_function"):
-        return np.abs(estimator.predict(X) - y)
+        wrong = np.abs(estimator.predict(X) - y)
+        if y.ndim == 1:
+            return wrong
+        spread = y.std(axis=0)  # several numbers count alike, whatever their units
+        return (wrong / np.where(spread > 0.0, spread, 1.0)).mean(axis=1)  # type: ignore[no-any-return]
     classes = estimator.classes_
     if len(classes) < 2:
         return None

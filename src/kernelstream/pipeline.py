@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Self
 
@@ -23,7 +23,14 @@ from kernelstream.predicting import PredictsRows
 from kernelstream.preparation import Preparation
 from kernelstream.rows import as_rows
 from kernelstream.streams.batch import Batch
-from kernelstream.targets import Targets, guess_task, nothing_like, read_targets
+from kernelstream.targets import (
+    Targets,
+    guess_task,
+    names_of,
+    nothing_like,
+    read_several,
+    read_targets,
+)
 
 __all__ = ["StreamModel", "guess_task"]
 
@@ -49,24 +56,31 @@ class StreamModel(PredictsRows, Saved):
 
     **Classes** are texts, whole numbers, or true and false, and come back as they are; new ones
     may appear at any time. Before the first label no class is known, and no prediction can be made:
-    NaN, or "" where labels are texts, None where they are true and false.
+    NaN, or "" where labels are texts, None where they are true and false. Nor is a number known
+    before the first target: NaN, or 0 by methods that wait for its unit.
 
     **Numbers** are learned in units of their standard deviation over the first
     ``preparation.warm_up`` rows with a target (:class:`~kernelstream.models.in_units.InUnits`).
 
-    Rows without a target are predicted, not learned from.
+    **Several targets** are columns of numbers, learned together where the estimator can; each in
+    units of its own. Predictions are (n, q) then.
+
+    Rows without a target, or without one of several, are predicted, not learned from.
 
     Parameters
     ----------
     model : estimator of kernelstream.models
         New: it has learned nothing yet. ``gamma=preparation.suggested_gamma`` suits it.
     preparation : Preparation
-    target : str
-        The column to predict; never a feature.
+    target : str or sequence of str
+        The column to predict, or several of numbers; never a feature.
     task : {"classification", "regression"}
 
     Attributes
     ----------
+    target : str
+        The column to predict; of several their names in one text.
+    targets : list of str
     unlabelled_ : int
         Rows that had no target.
 
@@ -86,7 +100,10 @@ class StreamModel(PredictsRows, Saved):
     'tall'
     """
 
-    def __init__(self, model: Any, preparation: Preparation, target: str, task: str) -> None:
+    def __init__(
+        self, model: Any, preparation: Preparation, target: str | Sequence[str], task: str
+    ) -> None:
+        targets = names_of(target)
         if task not in TASKS:
             raise ValueError(f"task must be one of {list(TASKS)}, got {task!r:.80}")
         if not isinstance(model, TASKS[task]):
@@ -97,20 +114,27 @@ class StreamModel(PredictsRows, Saved):
             raise ValueError(
                 "gamma='scale' depends on how the stream is cut: use preparation.suggested_gamma"
             )
-        if target in preparation.schema and target not in preparation.ignore:
-            raise ValueError(f"the target {target!r} is among the features: ignore it there")
-        if preparation.schema.get(target) == "date":
-            raise ValueError(f"the target {target!r} holds dates: neither classes nor numbers")
-        if task == "regression" and preparation.schema.get(target) == "text":
-            raise ValueError(f"the target {target!r} holds texts, which are classes")
+        for name in targets:
+            if name in preparation.schema and name not in preparation.ignore:
+                raise ValueError(f"the target {name!r} is among the features: ignore it there")
+            if preparation.schema.get(name) == "date":
+                raise ValueError(f"the target {name!r} holds dates: neither classes nor numbers")
+            if task == "regression" and preparation.schema.get(name) == "text":
+                raise ValueError(f"the target {name!r} holds texts, which are classes")
+        if len(targets) > 1 and not getattr(model, "_several", False):
+            raise ValueError(
+                f"{type(model).__name__} learns one target, not {len(targets)}: several are for "
+                "numbers, and most regressors, POLKRegressor and KRLSTRegressor among them, learn "
+                "them; or make a model of each"
+            )
         self.model = model
         self.preparation = preparation
-        self.target = target
+        self.target, self.targets = ", ".join(targets), targets
         self.task = task
         #: What learns from prepared rows and predicts in the target's own terms.
         self.estimator = self._in_units(model)
         self.unlabelled_ = 0
-        self._kind = preparation.schema.get(target)  # of the target, once known
+        self._kind = preparation.schema.get(targets[0])  # of the targets, once known
         self._small = False  # whether its labels are written true and false, in small letters
         #: Follows which columns matter, where that is wanted: see :meth:`follow_importances`.
         self.importances: ColumnImportances | None = None
@@ -137,7 +161,7 @@ class StreamModel(PredictsRows, Saved):
     def for_rows(
         cls,
         rows: Any,
-        target: str,
+        target: str | Sequence[str],
         model: Any = registry.DEFAULT,
         *,
         task: str | None = None,
@@ -150,8 +174,8 @@ class StreamModel(PredictsRows, Saved):
         rows : data frame, dict, list of dicts or dict of columns
             The first rows: they decide what each column holds, and the layout of the features.
             The more there are, the better: a column that is first met later is not looked at.
-        target : str
-            The column to predict.
+        target : str or sequence of str
+            The column to predict, or several of numbers.
         model : str or estimator, default="auto"
             A method by name, then with ``random_state=0``, or a new estimator of this package,
             which is copied. Where its gamma is "auto" it gets one that suits the columns.
@@ -166,7 +190,7 @@ class StreamModel(PredictsRows, Saved):
         """A regressor that needs its target in units learns in them."""
         if self.task == "classification" or model._measures_targets:
             return model
-        return InUnits(model, self.preparation.warm_up)
+        return InUnits(model, self.preparation.warm_up, len(self.targets))
 
     # ---- learning ---------------------------------------------------------------------
 
@@ -214,10 +238,10 @@ class StreamModel(PredictsRows, Saved):
 
         Returns
         -------
-        predicted : (n,) array
+        predicted : (n,) array, of several targets (n, q)
             What the model predicted before it learned from that row (with ``batch_size`` > 1:
             from that row's batch).
-        true : (n,) array
+        true : array of the same shape
             The targets; NaN, or "" among texts, where there is none.
         """
         batch = self._batch(rows, labelled=True)
@@ -228,8 +252,9 @@ class StreamModel(PredictsRows, Saved):
             X, targets, known = self._admit(batch)
             self._check_ahead(X, targets[known])
             predicted = self._teach(X, targets, known)
-        missing = nothing_like(targets)
-        return predicted, targets if known.all() else np.where(known, targets, missing)
+        if known.all() or targets.ndim == 2:  # one of several may be there
+            return predicted, targets
+        return predicted, np.where(known, targets, nothing_like(targets))
 
     def flush(self) -> Self:
         """Learn now from rows kept waiting: the stream is over."""
@@ -242,7 +267,7 @@ class StreamModel(PredictsRows, Saved):
         targets, known, kind = self._targets(batch)
         X = self.preparation.transform(batch, learn=True)
         self._kind = kind
-        self._small = self._small or self.target in batch.small
+        self._small = self._small or self.targets[0] in batch.small
         self.unlabelled_ += len(known) - int(np.count_nonzero(known))
         return X, targets, known
 
@@ -258,8 +283,9 @@ class StreamModel(PredictsRows, Saved):
             edges = np.union1d(edges, np.flatnonzero(looks[:-1] & known[:-1]) + 1)
         predicted = []
         for first, end in itertools.pairwise([0, *edges[edges > 0].tolist(), len(known)]):
-            if self.task == "classification" and not hasattr(self.model, "_state"):
-                predicted.append(np.full(end - first, nothing_like(targets)))
+            untaught = self.estimator is self.model and not hasattr(self.model, "_state")
+            if untaught and not (known[first] and self.task == "regression"):
+                predicted.append(np.full(targets[first:end].shape, nothing_like(targets)))
                 if known[first]:
                     self.model.partial_fit(X[first:end], targets[first:end])
             elif known[first]:
@@ -301,7 +327,9 @@ class StreamModel(PredictsRows, Saved):
     # ---- the target -------------------------------------------------------------------
 
     def _targets(self, batch: Batch) -> Targets:
-        return read_targets(batch, self.target, self.task, self._kind, self._truth)
+        if len(self.targets) > 1:
+            return read_several(batch, self.targets, self._kind)
+        return read_targets(batch, self.targets[0], self.task, self._kind, self._truth)
 
     @property
     def _truth(self) -> bool:
@@ -335,7 +363,7 @@ class StreamModel(PredictsRows, Saved):
             New: it has learned nothing yet.
         """
         self._check_taught()
-        result = StreamModel(model, self.preparation.frozen_copy(), self.target, self.task)
+        result = StreamModel(model, self.preparation.frozen_copy(), self.targets, self.task)
         result._kind, result._small = self._kind, self._small
         if isinstance(self.estimator, InUnits):
             result.estimator.take_units(self.estimator)

@@ -13,6 +13,7 @@ from kernelstream.models._files import embed, rebuild
 from kernelstream.models.in_units import InUnits
 from kernelstream.parts import part_of, prefixed
 from kernelstream.preparation import Preparation
+from kernelstream.targets import as_given
 
 if TYPE_CHECKING:
     from kernelstream.pipeline import StreamModel
@@ -26,7 +27,7 @@ def document_of(model: StreamModel) -> tuple[dict[str, Any], dict[str, NDArray[A
     note, arrays = embed(model.model, "model_")
     header = {
         "version": __version__,
-        "target": model.target,
+        "target": as_given(model.targets),
         "task": model.task,
         "kind": model._kind,
         "unlabelled": model.unlabelled_,
@@ -59,7 +60,9 @@ def restored(cls: type[Model], document: storage.Document) -> Model:
     result = cls(fresh, preparation, header["target"], header["task"])
     if hasattr(model, "_state") and model.n_features_in_ != preparation.width:
         raise ValueError("the estimator's features are not those of the preparation")
-    if not isinstance(result.target, str) or header["kind"] not in (None, "number", "text"):
+    if hasattr(model, "_state") and len(result.targets) != getattr(model, "_n_targets", 1):
+        raise ValueError("the estimator's outputs are not the targets")
+    if header["kind"] not in (None, "number", "text"):
         raise ValueError("the target is not a column")
     if type(header["unlabelled"]) is not int or header["unlabelled"] < 0:
         raise ValueError("the number of rows without target is not a number")

@@ -33,21 +33,33 @@ class PredictsRows:
     estimator: Any
     preparation: Preparation
     target: str
+    targets: list[str]
     task: str
     importances: ColumnImportances | None
     detector: NoveltyDetector | None
     _kind: str | None
 
     def predict(self, rows: Any) -> NDArray[Any]:
-        """Labels as they are in the stream, or numbers in the target's own units."""
+        """Labels as they are in the stream, or numbers in the target's own units.
+
+        (n,), of several targets (n, q).
+        """
         X = self._features(rows)
         if not X.shape[0]:
-            return self.model.classes_[:0] if self.task == "classification" else np.empty(0)
+            return self.model.classes_[:0] if self.task == "classification" else self._nothing()
         return self.estimator.predict(X)  # type: ignore[no-any-return]
 
     def predict_one(self, row: Mapping[str, Any]) -> Any:
-        """The prediction for one row: a label, or a number."""
-        return self.predict(row)[0].item()
+        """The prediction for one row: a label, or a number; of several targets a dict of them."""
+        found = self.predict(row)[0]
+        if len(self.targets) > 1:
+            return dict(zip(self.targets, found.tolist(), strict=True))
+        return found.item()
+
+    def _nothing(self, *more: int) -> NDArray[np.float64]:
+        """Predictions of no rows."""
+        several = (len(self.targets),) if len(self.targets) > 1 else ()
+        return np.empty((0, *several, *more))
 
     @available_if(lambda self: hasattr(self.model, "decision_function"))
     def decision_function(self, rows: Any) -> NDArray[np.float64]:
@@ -61,14 +73,14 @@ class PredictsRows:
 
     @available_if(lambda self: hasattr(self.model, "predict_interval"))
     def predict_interval(self, rows: Any, coverage: float = 0.9) -> NDArray[np.float64]:
-        """(n, 2): the estimator's ``predict_interval``, where it has one.
+        """(n, 2): the estimator's ``predict_interval``, where it has one; of several (n, q, 2).
 
         The widths come from errors of predictions just before each row was learned: where the
         stream changes and the model no longer learns, fewer rows lie within.
         """
         X = self._features(rows)
         if not X.shape[0]:
-            return np.empty((0, 2))
+            return self._nothing(2)
         return self.model.predict_interval(X, coverage)  # type: ignore[no-any-return]
 
     def novelty(self, rows: Any) -> NDArray[np.float64]:
@@ -115,6 +127,11 @@ class PredictsRows:
             Columns to be named in each.
         """
         self._check_taught()
+        if len(self.targets) > 1:
+            raise ValueError(
+                "explanations are of one prediction, and this model predicts "
+                f"{len(self.targets)} numbers of a row: make a model of each target"
+            )
         batch = self._batch(rows)
         return explain(self, batch, most) if len(batch) else []
 
@@ -144,5 +161,6 @@ class PredictsRows:
             if name not in preparation.ignore
         }
         if labelled:
-            schema[self.target] = self._kind or preparation.schema.get(self.target)
+            for name in self.targets:
+                schema[name] = self._kind or preparation.schema.get(name)
         return as_batch(rows, schema, unnamed=preparation.matrix_width is not None)[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,9 +19,28 @@ MOST_WHOLE_CLASSES = 20
 class Targets(NamedTuple):
     """The targets of some rows."""
 
-    values: NDArray[Any]  # (n,) texts, truth values, whole or other numbers
+    values: NDArray[Any]  # (n,) texts, truth values, whole or other numbers; or (n, q) numbers
     known: NDArray[np.bool_]  # (n,) which rows have one
     kind: str  # "number" or "text"
+
+
+def names_of(target: str | Sequence[str]) -> list[str]:
+    """The columns to predict, one or several.
+
+    >>> names_of("load"), names_of(["north", "south"])
+    (['load'], ['north', 'south'])
+    """
+    names = [target] if isinstance(target, str) else list(target)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"target must be a column or several, got {target!r:.80}")
+    if twice := [name for place, name in enumerate(names) if name in names[:place]]:
+        raise ValueError(f"the target {twice[0]!r} is named twice")
+    return names
+
+
+def as_given(names: Sequence[str]) -> str | list[str]:
+    """The reverse: one column by its name."""
+    return names[0] if len(names) == 1 else list(names)
 
 
 def guess_task(column: Column) -> str:
@@ -46,6 +66,13 @@ def guess_task(column: Column) -> str:
         raise ValueError("the target has no value in the first rows: say which task it is")
     whole = np.isfinite(values).all() and bool((values == np.rint(values)).all())
     return "classification" if whole and len(values) <= MOST_WHOLE_CLASSES else "regression"
+
+
+def read_several(batch: Batch, names: Sequence[str], kind: str | None) -> Targets:
+    """(n, q) numbers; a row has a target where it has all of them."""
+    found = [read_targets(batch, name, "regression", kind, False) for name in names]
+    values = np.column_stack([each.values for each in found])
+    return Targets(values, np.all([each.known for each in found], axis=0), "number")
 
 
 def read_targets(batch: Batch, name: str, task: str, kind: str | None, truth: bool) -> Targets:

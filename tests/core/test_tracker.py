@@ -16,28 +16,33 @@ ROWS = kinds_of_rows(size(120, 50))
 def compiled(X, y, weights, outputs, numbers, gamma, amplitude, forget, noise, most, cuts=()):
     group = Group(X.shape[1], outputs, most, gamma * X.shape[1], numbers, 0, rates=())
     group.state.status["amplitude"], group.state.status["interval"] = amplitude, 0
-    out, deviations = np.empty((len(X), 1, outputs)), np.empty(len(X))
+    y = y.reshape(len(X), -1)
+    noises = np.ones(y.shape[1])
+    out, deviations = np.empty((len(X), 1, outputs)), np.empty(y.shape)
     edges = [0, *cuts, len(X)]
     for part in map(slice, edges[:-1], edges[1:]):
         tracker_pass(
-            group.state, forget, noise, outputs, X[part], y[part], weights[part], out[part],
+            group.state, forget, noise, noises, outputs, X[part], y[part], weights[part], out[part],
             deviations[part],
         )  # fmt: skip
-    return group, out[:, 0], deviations
+    return group, out[:, 0], deviations if y.shape[1] > 1 else deviations[:, 0]
 
 
 @pytest.mark.parametrize("kind", ROWS)
-@pytest.mark.parametrize("outputs", [0, 1, 2, 4])
+@pytest.mark.parametrize(
+    ("outputs", "numbers"), [(1, True), (3, True), (1, False), (2, False), (4, False)]
+)
 @pytest.mark.parametrize(("forget", "noise", "most"), [(1.0, 0.0, 200), (0.97, 0.1, 12)])
-def test_the_twin_agrees(kind, outputs, forget, noise, most):
+def test_the_twin_agrees(kind, outputs, numbers, forget, noise, most):
     random = np.random.default_rng(outputs)
     X = ROWS[kind](random)
     y = np.sin(2.0 * X[:, 0]) + 0.3 * random.normal(size=len(X))
     weights = random.choice([0.5, 1.0, 3.0], len(X))
-    numbers = outputs == 0
     if not numbers:
         y = random.integers(0, outputs, len(X)).astype(float)
-    settings = (max(outputs, 1), numbers, 0.4, 2.0, forget, noise, most)
+    elif outputs > 1:  # the same, noise alone, and twice the first with hardly any noise
+        y = np.column_stack([y, random.normal(size=len(X)), 2.0 * np.sin(2.0 * X[:, 0])])
+    settings = (outputs, numbers, 0.4, 2.0, forget, noise, most)
     group, predictions, deviations = compiled(X, y, weights, *settings)
     expected, expected_deviations, points, mu, Sigma = naive.krlst(X, y, weights, *settings)
     np.testing.assert_allclose(predictions, expected, atol=1e-6)
@@ -71,10 +76,10 @@ def test_a_new_factor_changes_nothing_else():
     group, *_ = compiled(X, y, np.ones(300), 1, True, 0.3, 1.0, 0.999, 0.0, 20)
 
     def predicted():
-        out, deviations = np.empty((300, 1, 1)), np.empty(300)
-        nothing = np.empty(0)
-        tracker_pass(group.state, 0.999, 0.0, 1, X, nothing, np.ones(300), out, deviations)
-        return out[:, 0, 0], deviations
+        out, deviations = np.empty((300, 1, 1)), np.empty((300, 1))
+        noises, nothing = group.state.status["noise"].copy(), np.empty((0, 1))
+        tracker_pass(group.state, 0.999, 0.0, noises, 1, X, nothing, np.ones(300), out, deviations)
+        return out[:, 0, 0], deviations[:, 0]
 
     before = predicted()
     group.renew(kept=1.0)

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from benchmarks import export as tools
-from kernelstream import AutoClassifier, POLKClassifier, POLKRegressor
+from kernelstream import AutoClassifier, KRLSTRegressor, POLKClassifier, POLKRegressor
 from kernelstream.export import describe, export, write_c, write_numpy
 from kernelstream.kernels import Gaussian, Laplacian, Linear, Matern32, Matern52, Polynomial
 from kernelstream.models.in_units import InUnits
+from kernelstream.streams import make_robot_arm
 from kernelstream.streams.batch import Batch, Text
 
 needs_compiler = pytest.mark.skipif(tools.COMPILER is None, reason="needs a C compiler")
@@ -83,6 +84,23 @@ def test_kernels(kernel, tmp_path):
         check(model, X, *tools.Compiled(model, tmp_path)(X), 1e-9)
     pytest.importorskip("onnxruntime")
     check(model, X, *tools.run_onnx(model, X), 1e-9)
+
+
+@pytest.mark.parametrize("kind", [POLKRegressor, KRLSTRegressor])
+def test_several_numbers(kind, tmp_path):
+    X, Y = make_robot_arm(200, random_state=0)
+    model = kind(max_points=20, gamma=0.5).partial_fit(X, Y * [1.0, 1e3, 1e-3] + 5.0)
+    predicted = model.predict(X)
+
+    def same(values):
+        assert values.shape == (200, 3)
+        np.testing.assert_allclose(values, predicted, rtol=1e-9)
+
+    same(tools.run_numpy(model, X)[0])
+    if tools.COMPILER:
+        same(tools.Compiled(model, tmp_path)(X)[0])
+    pytest.importorskip("onnxruntime")
+    same(tools.run_onnx(model, X)[0])
 
 
 def test_many_features_are_folded():

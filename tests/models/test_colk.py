@@ -15,6 +15,7 @@ from kernelstream import (
     DivergenceError,
     IllConditionedError,
     KernelExpansion,
+    ModelFileError,
     POLKClassifier,
     POLKRegressor,
     load,
@@ -369,8 +370,15 @@ def test_own_functions_and_files(tmp_path):
     assert again.partial_fit(X[51:], y[51:]).fingerprint() == (
         model.partial_fit(X[51:], y[51:]).fingerprint()
     )
-    with pytest.raises(TypeError, match="expansion_"):
-        model.save(tmp_path / "model")
+    model.save(tmp_path / "model")
+    with pytest.raises(ModelFileError, match=r"load\(path, inner=\.\.\., inner_deriv"):
+        load(tmp_path / "model")
+    names = ("inner", "inner_derivative", "outer_derivative")
+    loaded = load(tmp_path / "model", **dict(zip(names, PLAIN, strict=True)))
+    assert loaded.fingerprint() == model.fingerprint()
+    assert loaded.partial_fit(X, y).fingerprint() == model.partial_fit(X, y).fingerprint()
+    with pytest.raises(ModelFileError, match="inner must be"):
+        load(tmp_path / "model", **dict.fromkeys(names, 1.0))
     with pytest.raises(ValueError, match="outer_derivative cannot change"):
         model.set_params(outer_derivative=mean_and_variance).partial_fit(X, y)
 

@@ -127,10 +127,38 @@ def test_another_number_of_targets_is_refused(kind):
     assert model.fit(X, Y[:, 0]).predict(X).shape == (20,)  # from scratch
 
 
-@pytest.mark.parametrize("estimator_class", [AutoRegressor, KRLSTRegressor])
-def test_models_of_one_number_say_who_learns_several(estimator_class):
+def test_models_of_one_number_say_who_learns_several():
     with pytest.raises(ValueError, match="learned by most others, POLKRegressor among them"):
-        estimator_class().fit(*arm(20))
+        AutoRegressor().fit(*arm(20))
+
+
+def test_krlst_has_units_deviations_and_intervals_for_each_column(tmp_path):
+    """Columns of other sizes, with other noise, and one that is constant for a while."""
+    random = np.random.default_rng(0)
+    X, Y = arm(1500)
+    clean, noise = Y * [1.0, 1e4, 1e-3], np.array([0.02, 2e3, 1e-4])
+    Y = clean + random.normal(size=Y.shape) * noise
+    Y[:300, 2] = 1e-3
+    whole = KRLSTRegressor(max_points=60, random_state=0)
+    low, high = np.moveaxis(whole.predict_interval_then_learn(X, Y, coverage=0.9), 2, 0)
+    assert low.shape == (1500, 3)
+    inside = ((low <= Y) & (high >= Y))[800:].mean(axis=0)
+    assert np.all((inside > 0.86) & (inside < 0.94))
+    values, std = whole.predict(X, return_std=True)
+    assert values.shape == std.shape == (1500, 3)
+    assert np.all(np.sqrt(np.square(values - clean)[800:].mean(axis=0)) < Y[800:].std(axis=0) / 3)
+    assert np.all(np.median(std, axis=0) > noise * 0.8)  # at least the noise of its own
+    assert np.all(np.median(std, axis=0) < Y[800:].std(axis=0))
+    widths = np.diff(whole.predict_interval(X), axis=2)[:, :, 0]
+    assert np.median(widths[:, 1]) > 1e3 * np.median(widths[:, 0])
+
+    cap = whole.nbytes_ - 2000
+    parts = KRLSTRegressor(max_points=60, random_state=0)
+    parts.partial_fit(X[:290], Y[:290]).save(tmp_path / "model.ks")
+    parts = kernelstream.load(tmp_path / "model.ks")
+    assert np.isfinite(parts.predict_interval(X)).all()
+    assert parts.partial_fit(X[290:], Y[290:]).fingerprint() == whole.fingerprint()
+    assert parts.set_params(max_bytes=cap).partial_fit(X, Y).nbytes_ <= cap
 
 
 def new_regressor(method, **given):

@@ -34,7 +34,7 @@ def krlst(X, targets, weights, outputs, numbers, gamma, amplitude, forget, noise
     """Predictions and deviations of each row from just before it; then points, mu and Sigma."""
     points, mu, Sigma = X[:0], np.zeros((0, outputs)), np.zeros((0, 0))
     learned, k_xx = (noise == 0.0), amplitude + 1.0
-    noise = 1.0 if learned else noise
+    noises = np.full(outputs if numbers else 1, 1.0 if learned else noise)
     predictions, deviations = [], []
     for t, (x, target, weight) in enumerate(zip(X, targets, weights, strict=True)):
         K = kernel(points, points, gamma, amplitude)
@@ -49,24 +49,24 @@ def krlst(X, targets, weights, outputs, numbers, gamma, amplitude, forget, noise
         mean = q @ mu
         if numbers:
             predictions.append(mean)
-            deviations.append(np.sqrt(variance + noise))
+            deviations.append(np.sqrt(variance + noises))
         else:
             predictions.append(softmax(mean / np.sqrt(1.0 + np.pi * variance / 8.0)))
-            deviations.append(np.sqrt(variance))
+            deviations.append(np.sqrt([variance]))
         # include
         if novelty > NOVEL * k_xx:
             points, mu = np.vstack([points, x]), np.vstack([mu, mean])
             Sigma = np.block([[Sigma, h[:, None]], [h[None], np.array([[variance]])]])
             h = np.append(h, variance)
         if numbers:
-            error = target - mean[0]
-            gain = 1.0 / (noise / weight + variance)
+            error = target - mean
+            gain = 1.0 / (noises.mean() / weight + variance)  # one Sigma: one noise
             mu = mu + np.outer(h, gain * error)
             if learned:
-                share = 1.0 - 0.5 * variance / (noise + variance)
+                share = 1.0 - 0.5 * variance / (noises + variance)
                 rate = max(3.0 / (t + 10.0), 1e-3)
-                noise += rate * (min(9.0 * noise, error**2) * share - noise)
-                noise = max(noise, 1e-8)
+                noises = noises + rate * (np.minimum(9.0 * noises, error**2) * share - noises)
+                noises = np.maximum(noises, 1e-8)
         else:
             step, curvature = implicit_step(mean, int(target), variance * weight)
             mu = mu + np.outer(h, weight * step)
@@ -78,4 +78,7 @@ def krlst(X, targets, weights, outputs, numbers, gamma, amplitude, forget, noise
             j = np.argmin(np.square(Q @ mu).sum(axis=1) / np.diag(Q))
             order = np.delete(np.arange(len(points)), j)
             points, mu, Sigma = points[order], mu[order], Sigma[np.ix_(order, order)]
-    return np.array(predictions), np.array(deviations), points, mu, Sigma
+    deviations = np.array(deviations)
+    if deviations.shape[1] == 1:
+        deviations = deviations[:, 0]
+    return np.array(predictions), deviations, points, mu, Sigma

@@ -319,7 +319,7 @@ def test_agents_that_mind_a_risk_are_colk_without_a_pull(tmp_path):
         assert prints(loaded.run(streams, batch=2)) == prints(averse.run(streams, batch=2))
 
 
-def test_a_constraint_of_ones_own():
+def test_a_constraint_of_ones_own(tmp_path):
     """The default one, written as functions, and another one against the equations."""
     random = np.random.default_rng(0)
     X = random.uniform(-2.0, 2.0, (3, 40, 1))
@@ -345,8 +345,24 @@ def test_a_constraint_of_ones_own():
     # its target is the lowest, but noise in the first rounds may lift it for a moment
     assert np.abs(lopsided.predict(X[0], agent=0) - alone.predict(X[0])).mean() < 0.1
     assert np.abs(lopsided.predict(X[0], agent=2) - ready.predict(X[0], agent=2)).max() > 0.01
-    with pytest.raises(TypeError, match="functions are code"):
-        ours.save("never.ks")
+    # A file notes that there is a constraint, and is given it again.
+    ours.save(tmp_path / "ours.ks")
+    with pytest.raises(kernelstream.ModelFileError, match=r"load\(path, constraint=\.\.\.\)"):
+        kernelstream.load(tmp_path / "ours.ks")
+    with pytest.raises(kernelstream.ModelFileError, match="must be a pair of functions"):
+        kernelstream.load(tmp_path / "ours.ks", constraint=squared[0])
+    loaded = kernelstream.load(tmp_path / "ours.ks", constraint=squared)
+    assert prints(loaded) == prints(ours)
+    changed = nx.cycle_graph(4)  # an edge and an agent more, which the constraint holds for
+    for each in (loaded, ours):
+        each.run(streams, batch=2)
+        each.change_graph(changed)
+        each.run([*streams, streams[0]], batch=2)
+    assert prints(loaded) == prints(ours)
+    assert np.array_equal(loaded.trace_columns()["violation"], ours.trace_columns()["violation"])
+    ready.save(tmp_path / "ready.ks")
+    with pytest.raises(TypeError, match="saved without constraint"):
+        kernelstream.load(tmp_path / "ready.ks", constraint=squared)
     with pytest.raises(ValueError, match=r"must return finite numbers of shape \(2, 1\)"):
         network((squared[0], lambda f, g: 1.0))
     with pytest.raises(ValueError, match="coupling='printed'"):

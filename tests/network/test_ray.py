@@ -16,7 +16,14 @@ import pytest
 
 from kernelstream import POLKClassifier, fit_sharded, make_multidist, storage
 from kernelstream.errors import DivergenceError
-from kernelstream.network import Agent, ConsensusNetwork, Coupling, LocalEngine, _ray_session
+from kernelstream.network import (
+    Agent,
+    ConsensusNetwork,
+    Coupling,
+    LocalEngine,
+    ProximityNetwork,
+    _ray_session,
+)
 from kernelstream.network._engine import make_engine
 from kernelstream.network._ray_host import Host, Refused, load_agent
 from kernelstream.network._ray_session import ray_session
@@ -205,6 +212,41 @@ def test_old_checkpoints_errors_and_death(ray, tmp_path):
     remote.close()
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == ["agent-0.ks", "agent-1.ks", "agent-2.ks"]
+
+
+def test_a_constraint_of_ones_own(ray):
+    """Functions that only this test knows, sent to other processes, and once more to a new one."""
+    random = np.random.default_rng(0)
+    X = random.uniform(-2.0, 2.0, (2, 12, 1))
+    streams = [(X[i], np.sin(X[i, :, 0]) - 0.5 * i) for i in range(2)]
+    slope = 0.5
+    networks = [
+        ProximityNetwork(
+            networkx.path_graph(2),
+            constraint=(
+                lambda own, other: slope * np.maximum(own - other, 0.0).sum(axis=1),
+                lambda own, other: slope * (own > other),
+            ),
+            coupling="printed", tolerance=0.01, loss="squared_error", gamma=1.0, eta0=0.3,
+            random_state=0, engine=engine,
+        )
+        for engine in ("local", "ray")
+    ]  # fmt: skip
+    local, remote = networks
+    for network in networks:
+        network.run(streams, batch=2)
+    os.kill(pid(ray, remote._engine, 1), signal.SIGKILL)
+    for network in networks:
+        network.run(streams, batch=2)
+    assert fingerprints(remote._engine) == fingerprints(local._engine)
+    assert max(agent.multipliers.max() for agent in remote.agents_.values()) > 0.0
+    for column, numbers in local.trace_columns().items():
+        assert np.array_equal(remote.trace_columns()[column], numbers)
+    other = (lambda own, other: own[:, 0], lambda own, other: own)
+    ties = {i: ([1 - i], Coupling("proximity", limited=False, constraint=other)) for i in range(2)}
+    with pytest.raises(ValueError, match="cannot get another constraint"):
+        remote._engine.change(ties, {})
+    remote.close()
 
 
 def test_shards_on_ray(ray):

@@ -24,6 +24,7 @@ from kernelstream.models._files import stored_bytes
 from kernelstream.pipeline import TASKS
 from kernelstream.registry import DEFAULT
 from kernelstream.runs import Run
+from kernelstream.runs._page import by_target, of_each_target
 from kernelstream.runs._reading import text_of
 from kernelstream.storage import replace_file
 
@@ -53,6 +54,7 @@ def learn(
         raise UserError(f"--checkpoint {checkpoint} is a file", "name a folder")
     if like is not None and not resume:
         load_stream_model(like)
+    settings["target"] = settings["target"] or "target"
     if settings["metrics"] is not None:
         settings["metrics"] = [name.strip() for name in settings["metrics"].split(",")]
     console, stop = Console(stderr=True), Stop()
@@ -87,6 +89,7 @@ def _summary(run: Run, can_go_on: bool) -> dict[str, Any]:
         **(trace.summary() if len(trace) else {}),
         "samples": run.samples,
         "task": run.model.task,
+        **({"by_target": each} if (each := by_target(run)) else {}),
         "points": getattr(run.model.estimator, "model_order_", 0),
         "bytes": stored_bytes(model) if fitted else 0,
         "frozen": run.frozen,
@@ -113,6 +116,8 @@ def _print_summary(
             recent = quality.number(summary[f"{name}_window"])
             recently = f"[dim]last {run.settings['window']}: {recent}[/]"
             table.add_row(name, f"{quality.number(summary[name])}   {recently}")
+        for name, words in of_each_target(run).items():
+            table.add_row(f"of {escape(name)}", words)
         rules = quality.in_words(trace.metrics[0], summary, run.model.task)
         table.add_row("baselines", rules)
         if run.frozen is not None:
@@ -152,7 +157,10 @@ _of_what = partial(options.added, "What is learned")
 
 #: How a run is set up, as ``Run`` names it, and what is written.
 _OWN = {
-    "target": _of_what(str, "The column to predict.", "target"),
+    "target": _of_what(
+        Optional[list[str]],
+        "The column to predict, by default target; of numbers several, if it is repeated.",
+    ),
     "model": _of_what(str, f"The method: {', '.join(METHODS)}.", DEFAULT),
     "task": _of_what(Optional[str], options.TASK),
     "out": of_run(Optional[Path], "Where to write the model."),

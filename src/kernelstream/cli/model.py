@@ -209,6 +209,6 @@ def _write_page(path: Path, learned: StreamModel, facts: dict[str, str]) -> None
     names, title = learned.preparation.feature_names_out, f"A model of {learned.target}"
     write_report(
         path, title=title, facts=facts, trace=trace, model=learned.model, feature_names=names,
-        target=learned.target, importances=learned.column_importances_,
+        target=learned.targets, importances=learned.column_importances_,
         what_it_did=learned.what_it_did(),
     )  # fmt: skip

@@ -96,7 +96,8 @@ def predict(
     watch = _Unusual(learned)
     if novelty:
         beside[("novelty",)] = watch.novelty
-    ours = ["line", f"predicted_{learned.target}", *itertools.chain.from_iterable(beside)]
+    predicted = [f"predicted_{name}" for name in learned.targets]
+    ours = ["line", *predicted, *itertools.chain.from_iterable(beside)]
     ours += ["because"] * explain
     theirs = [f"{name}_" if name in ours else name for name in kept]
     source = _open(learned, file, {**reading, "live": file == "-"}, keep=kept)
@@ -108,7 +109,8 @@ def predict(
             writer.writerow([ours[0], *theirs, *ours[1:]])
             for batch in source:
                 columns = [batch.lines.tolist(), *(_written(batch.columns[name]) for name in kept)]
-                columns.append(learned.as_written(learned.predict(batch).tolist()))
+                found = learned.predict(batch).reshape(len(batch), -1)
+                columns += [learned.as_written(column.tolist()) for column in found.T]
                 for compute in beside.values():
                     columns.extend(compute(batch).reshape(len(batch), -1).T.tolist())
                 if explain:
@@ -133,9 +135,11 @@ def evaluate(
     the other says their most frequent label, or their mean, so far.
     """
     # Not for predict, which is to answer at once.
+    from rich.markup import escape
+
     from kernelstream.cli.display import grid, show_notes
     from kernelstream.evaluation import quality
-    from kernelstream.evaluation.baselines import Baselines
+    from kernelstream.evaluation.baselines import make_baselines
     from kernelstream.evaluation.labels import Labels
     from kernelstream.evaluation.metrics import DEFAULT_METRICS, check_names, make_metrics
 
@@ -148,7 +152,7 @@ def evaluate(
         raise UserError(f"{unfit.pop()} is measured while learning only", "use learn --metrics")
     labels = Labels() if classification else None
     score = make_metrics(names, labels, window=1)
-    baselines = Baselines(names[0], labels, window=1, lag=0)
+    baselines = make_baselines(names[0], labels, window=1, lag=0)
     source = _open(learned, file, reading, labelled=True)
     rows = skipped = 0
     with contextlib.closing(source):
@@ -164,6 +168,11 @@ def evaluate(
     values = score.values() | baselines.values()
     result = {"rows": rows, "unlabelled": skipped, **{name: values[name] for name in names}}
     note = quality.beaten_by(names[0], values, learned.task)
+    each = {}
+    if len(learned.targets) > 1:
+        found = zip(learned.targets, (output.values() for output in score.outputs), strict=True)
+        each = {target: {name: own[name] for name in names} for target, own in found}
+        result |= {"by_target": each} if as_json else {}
     if as_json:
         rules = {name: values[name] for name in ("no_change", "majority")}
         print_json({**result, **rules, "notes": [note] if note else []})
@@ -171,6 +180,9 @@ def evaluate(
     table = grid()
     for name, value in result.items():
         table.add_row(name, f"{value:,}" if isinstance(value, int) else quality.number(value))
+    for target, own in each.items():
+        words = ", ".join(f"{name} {quality.number(value)}" for name, value in own.items())
+        table.add_row(f"of {escape(target)}", words)
     table.add_row("baselines", quality.in_words(names[0], values, learned.task))
     show_notes(table, [note] if note else [])
     Console().print(table, soft_wrap=True)
@@ -214,7 +226,7 @@ def _open(
     preparation = model.preparation
     used = [name for name in preparation.schema if name not in preparation.ignore]
     as_text = {name: "text" for name in keep if name not in used}  # as they stand
-    reading["target"] = model.target if labelled else None
+    reading["target"] = model.targets if labelled else None
     reading["schema"] = preparation.schema | as_text
     width, columns = preparation.matrix_width, [*used, *keep] or None
     return open_rows(file, columns=columns, n_features=width, **reading)
@@ -309,4 +321,7 @@ def _interval_columns(model: StreamModel, coverage: float | None) -> _Columns:
         raise UserError(
             f"a {type(model.model).__name__} has no intervals", "learn with --model auto or krlst"
         )
-    return {("low", "high"): lambda batch: model.predict_interval(batch, coverage)}
+    names = [f"{end}_{name}" for name in model.targets for end in ("low", "high")]
+    if len(model.targets) == 1:
+        names = ["low", "high"]
+    return {tuple(names): lambda batch: model.predict_interval(batch, coverage)}

@@ -141,7 +141,7 @@ def _(estimator: ExpertEstimator, program: Program, features: Vector) -> Vector:
     )
     if state.targets is None:
         return result
-    return result * (state.targets.scale or 1.0) + state.targets.center
+    return result * state.targets.unit + state.targets.center
 
 
 # ---- kernels ----------------------------------------------------------------------------

@@ -216,7 +216,8 @@ class _Writer:
         lines += [f"}} {self.name}_row;", "", "typedef struct {"]
         labels, width = self.program.labels, self.program.values.width
         if labels is None:
-            lines.append(f"    ks_real value; /* {_comment(self.program.target)} */")
+            several = "value" if width == 1 else f"values[{width}]"
+            lines.append(f"    ks_real {several}; /* {_comment(self.program.target)} */")
         else:
             lines.append(f"    int place; /* in {self.name}_labels */")
             lines.append(f"    ks_real probabilities[{width}];")
@@ -232,7 +233,12 @@ class _Writer:
     def finish(self) -> list[str]:
         program, values = self.program, self.operand(self.program.values)
         if program.labels is None or program.place is None:
-            return [f"    result->value = {values.format(i=0)};"]
+            if program.values.width == 1:
+                return [f"    result->value = {values.format(i=0)};"]
+            return [
+                f"    for (i = 0; i < {program.values.width}; i++) "
+                f"result->values[i] = {values.format(i='i')};"
+            ]
         place = self.operand(program.place).format(i=0)
         return [
             f"    for (i = 0; i < {program.values.width}; i++) "

@@ -177,7 +177,7 @@ def write_numpy(program: Program) -> str:
     result = name_of(program.values)
     if program.place is not None:
         result += f", {name_of(program.place)}[:, 0].astype(int)"
-    else:
+    elif program.values.width == 1:
         result += "[:, 0]"
     return _file(program, constants, lines, result)
 
@@ -243,13 +243,18 @@ def _file(program: Program, constants: list[str], lines: list[str], result: str)
         _END.format(
             steps="\n".join(f"        {line}" for line in lines),
             result=result,
-            prediction="The label of each row." if classes else "The number for each row.",
+            prediction="The label of each row." if classes else _numbers_in_words(program),
             predict="LABELS[_compute(rows)[1]]" if classes else "_compute(rows)",
         )
     )
     if classes:
         parts.append(_PROBABILITIES)
     return "".join(parts)
+
+
+def _numbers_in_words(program: Program) -> str:
+    each = program.values.width
+    return "The number for each row." if each == 1 else f"{each} numbers for each row."
 
 
 def _is_plain(program: Program) -> bool:

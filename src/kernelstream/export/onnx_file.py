@@ -276,10 +276,12 @@ class _Writer:
     def finish(self) -> Any:
         program, double = self.program, self.onnx.TensorProto.DOUBLE
         value = self.operand(program.values)
-        if program.labels is None:
-            flat = self.node("Squeeze", value, self.whole(1))
-            return self.output(flat, self.free("prediction"), double, ["rows"])
         shape = ["rows", program.values.width]
+        if program.labels is None:
+            name = self.free("prediction")
+            if program.values.width > 1:
+                return self.output(value, name, double, shape)
+            return self.output(self.node("Squeeze", value, self.whole(1)), name, double, ["rows"])
         return self.output(value, self.free("probabilities"), double, shape)
 
     def finish_label(self) -> list[Any]:

@@ -215,23 +215,23 @@ class ExpertRegressor(ExpertEstimator, StreamRegressor):
 
     @property
     def _known(self) -> int:
-        return 1
+        return self._n_targets
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """The predicted number for each sample.
+        """The predicted number for each sample; (n, q) where several were learned.
 
         Parameters
         ----------
         X : (n, p) array, CSR matrix or data frame
         return_std : bool
-            Whether to return a pair, with (n,) standard deviations of the targets around the
-            predictions.
+            Whether to return a pair, with standard deviations of the targets around the
+            predictions, of the same shape.
         """
         values, deviations = self._predict(X)
         return (values, self._standard_deviations(deviations)) if return_std else values
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[np.float64]:
-        """(n, 2): from where to where the target of each sample should lie.
+        """(n, 2): from where to where the target of each sample should lie; of several (n, q, 2).
 
         Centred on the prediction. They are as wide as errors on the latest samples of the stream
         demand, and follow them where they grow or shrink; infinite before two targets differed.
@@ -249,7 +249,7 @@ class ExpertRegressor(ExpertEstimator, StreamRegressor):
     def predict_interval_then_learn(
         self, X: Any, y: Any, sample_weight: Any = None, *, coverage: float = 0.9
     ) -> NDArray[np.float64]:
-        """:meth:`predict_then_learn` with (n, 2) intervals for predictions.
+        """:meth:`predict_then_learn` with (n, 2) intervals for predictions; of several (n, q, 2).
 
         Each is centred on the prediction that the model made just before it learned from that
         sample: how often they contain ``y`` is an honest measure.
@@ -257,7 +257,7 @@ class ExpertRegressor(ExpertEstimator, StreamRegressor):
         _check_coverage(coverage)
         rows, targets, weights = self._admit(X, y, sample_weight)
         weights = np.ones(len(targets)) if weights is None else weights
-        values, halves = np.empty((len(targets), 1)), np.empty(len(targets))
+        values, halves = np.empty((len(targets), self._known)), np.empty(targets.shape)
         for part, counts in stretches(weights):
             some = slice_rows(rows, part.start, part.stop)
             if counts:
@@ -266,13 +266,13 @@ class ExpertRegressor(ExpertEstimator, StreamRegressor):
             else:
                 values[part], deviations = self._state.predict(some, following=True)
                 halves[part] = deviations * self._state.half_width(coverage, following=True)
-        return _around(values[:, 0], halves)
+        return _around(self._flat(values), halves)
 
     def _predict(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         self._fitted()
         rows = check.check_rows(self, X)
         values, deviations = self._state.predict(rows)
-        return values[:, 0], deviations
+        return self._flat(values), deviations
 
     def _standard_deviations(self, deviations: NDArray[np.float64]) -> NDArray[np.float64]:
         """Of the targets, given what the experts expect."""
@@ -285,4 +285,4 @@ def _check_coverage(coverage: Any) -> None:
 
 
 def _around(values: NDArray[np.float64], halves: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.column_stack([values - halves, values + halves])
+    return np.stack([values - halves, values + halves], axis=-1)

@@ -53,9 +53,13 @@ class Saved:
         storage.write(path, type(self).__name__, header, arrays)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a model written by :meth:`save`; learning goes on where it stopped."""
-        model = load(path)
+    def load(cls, path: str | os.PathLike[str], **functions: Any) -> Self:
+        """Read a model written by :meth:`save`; learning goes on where it stopped.
+
+        ``functions`` are those that the model was given, by the names of its parameters: files hold
+        data only.
+        """
+        model = load(path, **functions)
         if not isinstance(model, cls):
             raise storage.ModelFileError(
                 f"{os.fspath(path)} holds a {type(model).__name__}, not a {cls.__name__}"
@@ -222,13 +226,20 @@ def rebuild(note: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], prefix:
     return model
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str], **functions: Any) -> Any:
     """Read any model or function that this package saved.
+
+    Parameters
+    ----------
+    path : str or path-like
+    **functions
+        The functions of a model that was given some, by the names of its parameters. Files hold
+        data, and functions are code: a file only notes that it needs them.
 
     Raises
     ------
     ModelFileError
-        If the file is not one of ours, or was damaged.
+        If the file is not one of ours, or was damaged, or needs functions that are not given.
 
     Examples
     --------
@@ -246,8 +257,28 @@ def load(path: str | os.PathLike[str]) -> Any:
     kind: Any = KernelExpansion if document.kind == "KernelExpansion" else _kind(document.kind)
     if kind is None:
         raise storage.ModelFileError(f"{os.fspath(path)} holds an unknown {document.kind!r:.80}")
+    _check_functions(path, document, functions)
     with storage.believing(path, document):
-        return kind._from_document(document)
+        return kind._from_document(document, **functions)
+
+
+def _check_functions(
+    path: str | os.PathLike[str], document: storage.Document, functions: Mapping[str, Any]
+) -> None:
+    """Refuse a document without the functions that it needs, or with others."""
+    noted = document.header.get("functions", [])
+    needed = [name for name in noted if isinstance(name, str)] if isinstance(noted, list) else []
+    if missing := [name for name in needed if name not in functions]:
+        again = ", ".join(f"{name:.80}=..." for name in missing[:8])
+        raise storage.ModelFileError(
+            f"{os.fspath(path)} holds a {document.kind} with functions of its user's own, which "
+            f"are code and not in the file. Give the same ones again: load(path, {again})"
+        )
+    if unknown := [name for name in functions if name not in needed]:
+        raise TypeError(
+            f"{os.fspath(path)} holds a {document.kind} that was saved without {unknown[0]}: it "
+            "takes none now"
+        )
 
 
 def _plain(value: Any) -> Any:

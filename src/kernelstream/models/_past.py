@@ -12,7 +12,7 @@ from kernelstream.compression import komp
 from kernelstream.core.reduce.komp import BLOCK, GREEDY, prune_block
 from kernelstream.core.state import State
 from kernelstream.models.polk import _POLK
-from kernelstream.schedules import StepSize
+from kernelstream.schedules import STEP_NAMES
 
 
 class Remembering(_POLK):
@@ -66,8 +66,7 @@ class Remembering(_POLK):
             komp.watch(state, self.kernel_, self._outputs)
 
 
-def tracking_settings(model: Any, auto: str = "constant") -> dict[str, Any]:
+def tracking_settings(model: Any) -> dict[str, Any]:
     """How beta changes with the steps, by the names of ``core/settings.py``."""
-    name = model.tracking_schedule
-    step = StepSize(auto if name == "auto" else name, model.tracking_rate)
-    return {"tracking_schedule": step.code, "tracking_decay": model.tracking_decay}
+    code = STEP_NAMES[model.tracking_schedule]
+    return {"tracking_schedule": code, "tracking_decay": model.tracking_decay}

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, NoReturn, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numba
 import numpy as np
 from numba.extending import is_jitted
 from numpy.typing import NDArray
 
+from kernelstream import storage
 from kernelstream.core.blocks import advance, evaluate_block
 from kernelstream.core.direct.quasi_gradient import partner, tracking_rate
 from kernelstream.core.kernel import Program, Rows
@@ -24,6 +25,9 @@ from kernelstream.models._stream import as_before_on_error
 from kernelstream.models.colk import _Paired
 from kernelstream.parameters import Whole
 from kernelstream.rows import count_rows, dense_matrix, slice_rows, stack_rows, take_rows
+
+#: Parameters that are code, which files do not hold.
+_FUNCTIONS = ("inner", "inner_derivative", "outer_derivative")
 
 
 class CompositionalLearner(_Paired, KernelRegressor):
@@ -49,8 +53,9 @@ class CompositionalLearner(_Paired, KernelRegressor):
     expectation (theta in the paper) and x' of the inner one (xi) come from populations of their
     own and keep their roles: that is Algorithm 1 as printed. How the function before the last step
     is kept, which (20) needs, is described in :class:`COLKRegressor`. Nothing is clipped: the
-    functions do that themselves; a step that is not finite is refused. Functions cannot be written
-    to a model file: save ``expansion_``, or pickle the model.
+    functions do that themselves; a step that is not finite is refused. Functions are not written
+    to a model file: ``load(path, inner=..., inner_derivative=..., outer_derivative=...)`` is given
+    them again.
 
     References
     ----------
@@ -117,9 +122,7 @@ class CompositionalLearner(_Paired, KernelRegressor):
 
     _lasting = (
         *(name for name in _Paired._lasting if name != "loss"),
-        "inner",
-        "inner_derivative",
-        "outer_derivative",
+        *_FUNCTIONS,
         "n_tracked",
     )
 
@@ -242,20 +245,31 @@ class CompositionalLearner(_Paired, KernelRegressor):
         """Bytes held by the model, spare capacity and unfinished batch included."""
         return super().nbytes_ + self._tracked.nbytes
 
-    def save(self, path: Any) -> NoReturn:
-        """Refused: a model file is data, and functions are not."""
-        raise TypeError(
-            "CompositionalLearner cannot be saved: its functions are code, and model files hold "
-            "data only. Save model.expansion_, or pickle the model"
-        )
-
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if hasattr(self, "_tracked"):  # joblib may have mapped it read-only
             self._tracked = np.array(self._tracked)
 
     def _extra_header(self) -> dict[str, Any]:
-        return {"tracked": self._tracked.tolist()}
+        return {
+            **super()._extra_header(),
+            "functions": list(_FUNCTIONS),
+            "tracked": self._tracked.tolist(),
+            "apart": self._apart,
+        }
+
+    def _restore_extra(self, header: dict[str, Any]) -> None:
+        super()._restore_extra(header)
+        self._tracked = np.array(header["tracked"], dtype=np.float64)
+        self._apart = bool(header["apart"])
+        if self._tracked.shape != (self.n_tracked or 1,):
+            raise ValueError("what is tracked contradicts n_tracked")
+
+    @classmethod
+    def _from_document(cls, document: storage.Document, **functions: Any) -> Self:
+        parameters = {**document.header["parameters"], **functions}
+        header = {**document.header, "parameters": parameters}
+        return super()._from_document(document._replace(header=header))
 
     def _start(self, X: Any, rows: Rows) -> None:
         super()._start(X, rows)

@@ -30,12 +30,15 @@ class InUnits(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     regressor : regressor of this package
         Taught in place.
     warm_up : int
+    targets : int, default=1
+        Numbers of a sample: each is measured by itself.
     """
 
-    def __init__(self, regressor: Any, warm_up: int) -> None:
+    def __init__(self, regressor: Any, warm_up: int, targets: int = 1) -> None:
         self.regressor = regressor
         self.warm_up = warm_up
-        self._unit = Running(1)
+        self.targets = targets
+        self._unit = Running(targets)
         self._settled = False
         self._waiting: Buffer | None = None
 
@@ -53,9 +56,14 @@ class InUnits(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def same_units(self, other: InUnits) -> bool:
         """Whether both measure the target alike."""
-        return self._mean_and_unit() == other._mean_and_unit()
+        return all(map(np.array_equal, self._mean_and_unit(), other._mean_and_unit()))
 
     # ---- what a prequential run and a display look at ------------------------------------
+
+    @property
+    def _several(self) -> bool:
+        """Whether samples have several numbers."""
+        return self.targets > 1
 
     @property
     def batch_size(self) -> int:
@@ -87,7 +95,7 @@ class InUnits(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from scratch, in one pass."""
-        self.__init__(clone(self.regressor), self.warm_up)  # type: ignore[misc]
+        self.__init__(clone(self.regressor), self.warm_up, self.targets)  # type: ignore[misc]
         return self.partial_fit(X, y).flush()
 
     def partial_fit(self, X: Any, y: Any) -> Self:
@@ -99,9 +107,9 @@ class InUnits(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Predict each sample, then learn from it."""
         predicted: list[NDArray[np.float64]] = []
         self._consume(X, y, predicted)
-        return np.concatenate(predicted) if predicted else np.empty(0)
+        return np.concatenate(predicted) if predicted else self._flat(np.empty((0, self.targets)))
 
-    def learn_one(self, x: NDArray[np.float64], y: float) -> None:
+    def learn_one(self, x: NDArray[np.float64], y: Any) -> None:
         """Learn from one sample."""
         self.partial_fit(np.asarray(x)[None], np.array([y], dtype=np.float64))
 
@@ -127,14 +135,16 @@ class InUnits(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise
 
     def _consume(self, X: Any, y: Any, predicted: list[NDArray[np.float64]] | None) -> None:
-        targets = check.check_numbers(y, X.shape[0])
+        targets = check.check_numbers(y, X.shape[0], self._several)
+        if self._several and targets.shape[1:] != (self.targets,):
+            raise ValueError(f"y has the shape {targets.shape}, expected {self.targets} columns")
         with self._as_before_on_error():
             start = self._wait(X, targets, predicted)
             if start == len(targets):
                 return
             scaled = self._in_units(targets[start:])
             if predicted is not None and not self._taught:  # with units taken over
-                predicted.append(self._unit.mean)
+                predicted.append(self._flat(self._unit.mean[None]))
                 self.regressor.partial_fit(X[start : start + 1], scaled[:1])
                 start, scaled = start + 1, scaled[1:]
             if predicted is None:
@@ -151,9 +161,9 @@ class InUnits(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             return 0
         end = min(self.warm_up - self._unit.rows, len(targets))
         before = self._unit.mean
-        self._unit, means, _ = self._unit.follow(targets[None, :end])
+        self._unit, means, _ = self._unit.follow(targets[:end].reshape(end, -1).T)
         if predicted is not None:  # the mean of the targets before
-            predicted.append(np.append(before, means[0])[:end])
+            predicted.append(self._flat(np.vstack([before, means.T])[:end]))
         if end:
             new = Buffer.of(X[:end], targets[:end])
             self._waiting = new if self._waiting is None else self._waiting.followed_by(new)
@@ -172,7 +182,7 @@ class InUnits(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Numbers in the target's own units."""
         if not (self._settled and self._taught):
-            return np.full(X.shape[0], self._unit.mean[0])
+            return self._flat(np.tile(self._unit.mean, (X.shape[0], 1)))
         return self._out_of_units(self.regressor.predict(X))
 
     def _in_units(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -184,8 +194,16 @@ class InUnits(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         mean, unit = self._mean_and_unit()
         return values * unit + mean
 
-    def _mean_and_unit(self) -> tuple[float, float]:
+    def _mean_and_unit(self) -> tuple[Any, Any]:
+        """Numbers; of several targets arrays of them."""
+        if self._several:
+            deviation = self._unit.deviation
+            return self._unit.mean, np.where(deviation > 0.0, deviation, 1.0)
         return float(self._unit.mean[0]), float(self._unit.deviation[0]) or 1.0
+
+    def _flat(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n,) for one number per sample."""
+        return values if self._several else values[:, 0]
 
     # ---- files ---------------------------------------------------------------------------
 
@@ -202,11 +220,13 @@ class InUnits(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], width: int
     ) -> Self:
         """What :meth:`to_document` described, around the regressor as it was then."""
-        self._unit = Running.from_arrays(arrays, "target_", 1)
+        self._unit = Running.from_arrays(arrays, "target_", self.targets)
         self._settled = header["settled"] is True
         if header["waiting"] is not None:
             held = part_of("waiting_", arrays)
-            self._waiting = Buffer.from_arrays(held, header["waiting"] == "sparse", width)
+            self._waiting = Buffer.from_arrays(
+                held, header["waiting"] == "sparse", width, each=self.targets
+            )
         waiting = 0 if self._waiting is None else len(self._waiting)
         if self._settled:
             possible = not waiting and self._unit.rows > 0

@@ -19,10 +19,9 @@ from kernelstream.models import _validation as check
 from kernelstream.models._past import Remembering, tracking_settings
 from kernelstream.models._stream import as_before_on_error
 from kernelstream.models.polk import _POLK
-from kernelstream.parameters import Number, RandomState, Words
+from kernelstream.parameters import Number, RandomState
 from kernelstream.registry import Method, register
 from kernelstream.rows import count_rows, slice_rows, stack_rows, take_rows
-from kernelstream.schedules import STEP_NAMES
 
 _METHODS = {"corrected": CORRECTED, "gradient": GRADIENT, "scalar": SCALAR}
 
@@ -110,18 +109,18 @@ class KernelPolicyEvaluation(Remembering):
         that learns at one state at a time cannot be corrected for that.""",
     ] = "average"
     tracking_rate: Annotated[
-        float,
+        float | Literal["auto"],
         Number(above=0.0, most=1.0),
         "The (first) step of the tracked temporal difference (beta in the paper).",
-    ] = 0.001
-    tracking_schedule: Annotated[
-        str,
-        Words("auto", *STEP_NAMES),
-        "tracking_rate, tracking_rate / (1 + tracking_decay t) or / sqrt(1 + tracking_decay t).",
-        """``auto`` is ``inverse_sqrt`` for ``corrected``, which finds the value function the sooner
-        the less its tracker says, and ``constant`` for the others, which go where it leads.""",
+        """A tracker is either faster than the value function, or so slow that it takes no notice
+        of the differences while that is still learned; between the two it remembers them, and
+        misleads. ``auto`` is 1e-5 for ``corrected``, which is fast as long as the tracker says
+        little, and 0.01 for the others, which go where it leads. Where the transitions are not
+        those of the policy in the long run (off-policy), temporal differences may diverge: give a
+        rate of eta0 or more.""",
     ] = "auto"
-    tracking_decay: p.TrackingDecay = 1.0
+    tracking_schedule: p.TrackingSchedule = "constant"
+    tracking_decay: p.TrackingDecay = 0.01
     eta0: Annotated[float, Number(above=0.0), "The (first) step size (alpha in the paper)."] = 0.2
     compression_error: Annotated[
         p.CompressionError,
@@ -144,7 +143,6 @@ class KernelPolicyEvaluation(Remembering):
     loss = "squared_error"
     batch_size: ClassVar[int] = STATES  # type: ignore[misc]
     _direct = TRANSITION
-    _before: ClassVar[dict[str, Any]] = {"tracking_schedule": "constant"}
     slack: ClassVar[int] = 0  # type: ignore[misc]
     _waits = False
 
@@ -223,9 +221,15 @@ class KernelPolicyEvaluation(Remembering):
     def _choices(self, outputs: int, most: int) -> dict[str, Any]:
         return {
             **super()._choices(outputs, most), "batch": 1,
-            "tracking": _METHODS[self.method], "tracking_rate": self.tracking_rate,
-            **tracking_settings(self, "inverse_sqrt" if self.method == "corrected" else "constant"),
+            "tracking": _METHODS[self.method], "tracking_rate": self._tracking_rate,
+            **tracking_settings(self),
         }  # fmt: skip
+
+    @property
+    def _tracking_rate(self) -> float:
+        if self.tracking_rate != "auto":
+            return self.tracking_rate
+        return 1e-5 if self.method == "corrected" else 0.01
 
     def _points_needed(self, samples: int) -> int:
         return STATES

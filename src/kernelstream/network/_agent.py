@@ -17,7 +17,7 @@ from kernelstream.losses import make_loss
 from kernelstream.models import COLKClassifier, COLKRegressor, POLKClassifier, POLKRegressor
 from kernelstream.models import _validation as check
 from kernelstream.models._files import Saved, embed, rebuild
-from kernelstream.network._coupling import Coupling
+from kernelstream.network._coupling import Coupling, as_constraint
 from kernelstream.network._messages import (
     Lesson,
     Message,
@@ -368,14 +368,8 @@ class Agent(Saved):
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Everything as JSON values and arrays; an open round is not part of it."""
-        if self.coupling.constraint is not None:
-            raise TypeError(
-                f"agent {self.name!r} has a constraint of your own: functions are code, and files "
-                "hold data only. Keep such a network in memory, on the local engine, and save "
-                "network.model(name)"
-            )
         note, arrays = embed(self.model, "model_")
-        known = asdict(replace(self.coupling, penalty=0.0, tolerance=0.0))
+        known = asdict(replace(self.coupling, penalty=0.0, tolerance=0.0, constraint=None))
         del known["constraint"]
         coupling = {
             **known,
@@ -390,17 +384,26 @@ class Agent(Saved):
             "name": self.name, "neighbours": self.neighbours, "coupling": coupling,
             "round": self.round, "last": last, "model": note,
         }  # fmt: skip
+        if self.coupling.constraint is not None:
+            header["functions"] = ["constraint"]  # code, which is not in a file
         return header, {**arrays, "multipliers": self.multipliers.copy()}
 
     @classmethod
-    def restore(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """The agent that :meth:`state` described."""
+    def restore(
+        cls,
+        header: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        constraint: Any = None,
+    ) -> Self:
+        """The agent that :meth:`state` described, with the constraint that it had."""
+        if ("constraint" in header.get("functions", [])) != (constraint is not None):
+            raise ValueError("whether there is a constraint contradicts what the agents note")
         agent = cls.__new__(cls)
         agent.name, agent.neighbours = header["name"], list(header["neighbours"])
         coupling = dict(header["coupling"])
         for name in ("penalty", "tolerance"):
             coupling[name] = dict(zip(agent.neighbours, coupling[name], strict=True))
-        agent.coupling = Coupling(**coupling)
+        agent.coupling = Coupling(**coupling, constraint=as_constraint(constraint))
         agent.model = rebuild(header["model"], arrays, "model_")
         agent.multipliers = np.array(arrays["multipliers"], dtype=np.float64)
         usable = (agent.multipliers >= 0.0) & np.isfinite(agent.multipliers)
@@ -418,5 +421,5 @@ class Agent(Saved):
     _document = state
 
     @classmethod
-    def _from_document(cls, document: storage.Document) -> Self:
-        return cls.restore(document.header, document.arrays)
+    def _from_document(cls, document: storage.Document, constraint: Any = None) -> Self:
+        return cls.restore(document.header, document.arrays, constraint)

@@ -388,7 +388,7 @@ class _Network(Learned, Parameters, Saved):
         return _file.document(self)
 
     @classmethod
-    def _from_document(cls, document: storage.Document) -> Self:
+    def _from_document(cls, document: storage.Document, **functions: Any) -> Self:
         network = cls.__new__(cls)
-        _file.restore(network, document.header, document.arrays)
+        _file.restore(network, document.header, document.arrays, **functions)
         return network

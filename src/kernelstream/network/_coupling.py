@@ -27,6 +27,17 @@ class Constraint(NamedTuple):
     derivative: Callable[[Any, Any], Any]  # (n, outputs)
 
 
+def as_constraint(given: Any) -> Constraint | None:
+    """A pair of functions, checked; or nothing."""
+    if given is None:
+        return None
+    if not isinstance(given, tuple) or len(given) != 2 or not all(map(callable, given)):
+        raise ValueError(
+            f"constraint must be a pair of functions, h_ij and its derivative in f_i, got {given!r}"
+        )
+    return Constraint(*given)
+
+
 @dataclass(frozen=True)
 class Coupling:
     """How an agent follows its neighbours.

@@ -57,22 +57,36 @@ def document(network: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         "dead": [name for name in names if name in dead],
         "agents": headers,
         "away": away,
+        **_functions([*headers, *away]),
     }, arrays
 
 
-def _agents(notes: Any, arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[Any, Agent]:
+def _functions(headers: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the file of a network needs beside its data, as its agents note it."""
+    needed = sorted({name for header in headers for name in header.get("functions", [])})
+    return {"functions": needed} if needed else {}
+
+
+def _agents(
+    notes: Any, arrays: Mapping[str, NDArray[Any]], prefix: str, constraint: Any
+) -> dict[Any, Agent]:
     agents = {}
     for place, note in enumerate(notes):
         start = f"{prefix}{place}_"
         own = {n[len(start) :]: part for n, part in arrays.items() if n.startswith(start)}
-        agents[note["name"]] = Agent.restore(note, own)
+        agents[note["name"]] = Agent.restore(note, own, constraint)
     return agents
 
 
-def restore(network: Any, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Make an empty network the one that :func:`document` was given."""
-    agents = _agents(header["agents"], arrays, "agent")
-    away = _agents(header.get("away", []), arrays, "away")
+def restore(
+    network: Any,
+    header: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    constraint: Any = None,
+) -> None:
+    """Make an empty network the one that :func:`document` was given, with the same constraint."""
+    agents = _agents(header["agents"], arrays, "agent", constraint)
+    away = _agents(header.get("away", []), arrays, "away", constraint)
     networkx = import_networkx()
     graph = networkx.Graph()
     graph.add_nodes_from(agents)

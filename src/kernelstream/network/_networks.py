@@ -11,7 +11,7 @@ from numbers import Real
 from typing import Annotated, Any
 
 from kernelstream.network._base import _Network
-from kernelstream.network._coupling import Constraint, Coupling
+from kernelstream.network._coupling import Coupling, as_constraint
 from kernelstream.network._graph import by_edge, per_edge
 from kernelstream.network._messages import Name
 from kernelstream.parameters import Instance, Nothing, Number
@@ -141,8 +141,8 @@ class ProximityNetwork(_Network):
         "h_ij of (18) of your own, and its derivative in f_i; by default |f_i - f_j|^2.",
         """``h(own, other)`` gets the values of an agent and of its neighbour at n samples, each
         (n, outputs), and returns n numbers; the derivative (n, outputs). For
-        ``coupling="printed"`` on the local engine, without ``two_way``; such a network cannot be
-        saved.""",
+        ``coupling="printed"``, without ``two_way``. Files do not hold functions:
+        ``load(path, constraint=...)`` is given them again. Ray pickles them.""",
     ] = None
     dual_regularisation: Annotated[
         float,
@@ -159,7 +159,7 @@ class ProximityNetwork(_Network):
             "proximity",
             tolerance=per_edge(self.graph, "tolerance", self.tolerance, name),
             dual_regularisation=self.dual_regularisation,
-            constraint=None if self.constraint is None else Constraint(*self.constraint),
+            constraint=as_constraint(self.constraint),
             normalised=self.coupling == "normalised",
             limited=self.coupling != "printed",
             two_way=self.two_way,
@@ -167,7 +167,8 @@ class ProximityNetwork(_Network):
 
     def _recall(self, couplings: Mapping[Name, Coupling]) -> None:
         self.tolerance = by_edge({name: c.tolerance for name, c in couplings.items()})
-        self.dual_regularisation = next(iter(couplings.values())).dual_regularisation
+        first = next(iter(couplings.values()))
+        self.dual_regularisation, self.constraint = first.dual_regularisation, first.constraint
 
 
 register(

@@ -28,6 +28,14 @@ class Refused(NamedTuple):
     error: Exception
 
 
+class Call(NamedTuple):
+    """A method of :class:`Host` and its arguments beside turn and round."""
+
+    method: str
+    arguments: tuple[Any, ...] = ()
+    values: int = 0  # that it returns beside its result, and that stay in Ray's object store
+
+
 class Host:
     """One agent, and its checkpoint.
 
@@ -35,10 +43,10 @@ class Host:
     own are settled, and that an earlier turn's attempt at its own round was given up.
     """
 
-    def __init__(self, path: str, checkpoint_every: int, threads: int) -> None:
+    def __init__(self, path: str, checkpoint_every: int, threads: int, **functions: Any) -> None:
         threadpool_limits(threads, "blas")
         self._path, self._every = path, checkpoint_every
-        self._agent = Agent.load(path)
+        self._agent = Agent.load(path, **functions)
         self._written = self._agent.round  # the round that the checkpoint is from
         self._turn = -1
         compile_steps(self._agent)  # a part of starting, so that no step waits for it
@@ -115,14 +123,19 @@ class Host:
             self._agent.open_round(round, *batch)
 
 
-def load_agent(data: bytes) -> Agent:
+def load_agent(data: bytes, **functions: Any) -> Agent:
     """The agent whose state a host returned."""
-    return Agent._from_document(storage.loads(data))
+    return Agent._from_document(storage.loads(data), **functions)
+
+
+def functions_of(coupling: Coupling) -> dict[str, Any]:
+    """What the file of an agent does not hold: its constraint, if it has one."""
+    return {} if coupling.constraint is None else {"constraint": coupling.constraint}
 
 
 def compile_steps(agent: Agent) -> None:
     """Have the machine code in the cache on disk before many processes want it at once."""
-    twin = Agent.restore(*agent.state())
+    twin = Agent.restore(*agent.state(), agent.coupling.constraint)
     classes = getattr(twin.model, "classes_", None)
     y = np.zeros(1) if classes is None else classes[:1]
     request = twin.open_round(twin.round, np.zeros((1, twin.model.n_features_in_)), y)

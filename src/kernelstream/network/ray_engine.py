@@ -19,7 +19,15 @@ from numpy.typing import NDArray
 from kernelstream.network._agent import Agent
 from kernelstream.network._coupling import Coupling
 from kernelstream.network._messages import Name, RoundRecord
-from kernelstream.network._ray_host import Behind, Host, Refused, compile_steps, load_agent
+from kernelstream.network._ray_host import (
+    Behind,
+    Call,
+    Host,
+    Refused,
+    compile_steps,
+    functions_of,
+    load_agent,
+)
 from kernelstream.network._ray_session import (
     MARK,
     blas_threads,
@@ -130,6 +138,7 @@ class RayEngine(Parameters):
         self.dead: dict[Name, int] = {}
         self._neighbours: dict[Name, list[Name]] = {}
         self._paths: dict[Name, Path] = {}
+        self._functions: dict[Name, dict[str, Any]] = {}  # of the agents, which files do not hold
         self._placed = 0  # agents that have had a file
         self._actors: dict[Name, Any] = {}
         self._next = 0  # the round to come
@@ -181,10 +190,16 @@ class RayEngine(Parameters):
         was interrupted can be made again.
         """
         self._check_session()
+        for name in ties.keys() & self._functions.keys() - new.keys():
+            if functions_of(ties[name][1]) != self._functions[name]:
+                raise ValueError(
+                    f"agent {name!r} cannot get another constraint: its process, started again, "
+                    "would have the first one"
+                )
         self._turn += 1
         held = self.agents()
         staying = [name for name in self._living() if name in ties]
-        self._call({name: _Call("tie", ties[name]) for name in staying}, self._next)
+        self._call({name: Call("tie", ties[name]) for name in staying}, self._next)
         for name in self.dead.keys() & ties.keys():
             held[name].tie(*ties[name])
             held[name].save(self._paths[name])
@@ -198,6 +213,7 @@ class RayEngine(Parameters):
         for name in left:
             self._ray.kill(self._actors.pop(name), no_restart=True)
             self._paths.pop(name).unlink(missing_ok=True)
+            self._functions.pop(name)
             self.dead.pop(name, None)
         actors = {name: self._actors[name] for name in ties}
         self._actors.clear()  # the same dict: the end of the engine knows it
@@ -209,20 +225,17 @@ class RayEngine(Parameters):
     def agents(self) -> dict[Name, Agent]:
         """Copies of the agents as they are now; dead ones as they were before."""
         self._check_session()
-        states = self._call({name: _Call("state") for name in self._living()}, self._next)
-        return {
-            name: load_agent(states[name][0]) if name in states else Agent.load(self._paths[name])
-            for name in self._actors
-        }
+        states = self._call({name: Call("state") for name in self._living()}, self._next)
+        return {name: self._load(name, *states.get(name, ())) for name in self._actors}
 
     def predict(self, name: Name, X: Any) -> NDArray[np.float64]:
         """(n, outputs): the values of agent ``name``."""
         self._check_session()
         if name not in self.dead:
-            values = self._call({name: _Call("predict", (X,))}, self._next)
+            values = self._call({name: Call("predict", (X,))}, self._next)
             if name in values:
                 return np.array(values[name][0])
-        return Agent.load(self._paths[name]).predict(X)
+        return self._load(name).predict(X)
 
     def close(self) -> None:
         """Let go of the agents; a Ray that was started here goes with the last engine."""
@@ -259,7 +272,7 @@ class RayEngine(Parameters):
     def _open(self, round: int, now: _Round) -> dict[Name, Any]:
         """References to the requests of the agents that have samples."""
         calls = {
-            name: _Call("open", (now.batches[name],), values=1)
+            name: Call("open", (now.batches[name],), values=1)
             for name in self._living()
             if name in now.batches
         }
@@ -275,27 +288,27 @@ class RayEngine(Parameters):
         for name in self._living():
             if name in asked:
                 asking = [requests[sender] for sender in asked[name]]
-                calls[name] = _Call("answer", (now.batches.get(name), *asking), len(asking))
+                calls[name] = Call("answer", (now.batches.get(name), *asking), len(asking))
         for name, refs in self._call(calls, round).items():
             for sender, ref in zip(asked[name], refs[1:], strict=True):
                 now.answers.setdefault(sender, {})[name] = ref
 
-    def _closing(self, name: Name, round: int) -> _Call:
+    def _closing(self, name: Name, round: int) -> Call:
         then = self._log[round]
         answers = then.answers.get(name, {})
         # In the neighbours' order, as everywhere: whoever was asked first.
         names = [neighbour for neighbour in self._neighbours[name] if neighbour in answers]
         values = [answers[neighbour] for neighbour in names]
-        return _Call("close", (then.batches.get(name), names, *values))
+        return Call("close", (then.batches.get(name), names, *values))
 
     # ---- calls ------------------------------------------------------------------------
 
-    def _send(self, name: Name, call: _Call, round: int) -> list[Any]:
+    def _send(self, name: Name, call: Call, round: int) -> list[Any]:
         method = getattr(self._actors[name], call.method).options(num_returns=1 + call.values)
         found = method.remote(self._turn, round, *call.arguments)
         return found if call.values else [found]  # type: ignore[no-any-return]
 
-    def _call(self, calls: Mapping[Name, _Call], round: int) -> dict[Name, list[Any]]:
+    def _call(self, calls: Mapping[Name, Call], round: int) -> dict[Name, list[Any]]:
         """Make the calls, all at once, until every agent has answered or is dead.
 
         A call returns references; what the first one leads to is fetched and takes its place.
@@ -351,7 +364,7 @@ class RayEngine(Parameters):
         """End an agent for good, and write what it was when the round began."""
         self.dead[name] = round
         self._ray.kill(self._actors[name], no_restart=True)
-        agent = Agent.load(self._paths[name])
+        agent = self._load(name)
         for missed in range(agent.round, round):
             then = self._log[missed]
             if name in then.batches:
@@ -404,7 +417,14 @@ class RayEngine(Parameters):
         self._paths[name] = self._folder / f"agent-{self._placed}.ks"
         self._placed += 1
         agent.save(self._paths[name])
+        self._functions[name] = functions_of(agent.coupling)
         self._actors[name] = self._make_actor(name)
+
+    def _load(self, name: Name, state: bytes | None = None) -> Agent:
+        """An agent as its process described it, or else as its checkpoint has it."""
+        if state is not None:
+            return load_agent(state, **self._functions[name])
+        return Agent.load(self._paths[name], **self._functions[name])
 
     def _make_actor(self, name: Name) -> Any:
         options = {
@@ -415,19 +435,13 @@ class RayEngine(Parameters):
             "max_task_retries": -1,  # calls can be repeated: see Notes
         }
         host = self._ray.remote(Host).options(**options)
-        return host.remote(str(self._paths[name]), self.checkpoint_every, blas_threads())
+        return host.remote(
+            str(self._paths[name]), self.checkpoint_every, blas_threads(), **self._functions[name]
+        )
 
 
 def _nothing() -> None:
     """The end of an engine that was not started."""
-
-
-class _Call(NamedTuple):
-    """A method of :class:`Host` and its arguments beside turn and round."""
-
-    method: str
-    arguments: tuple[Any, ...] = ()
-    values: int = 0  # that it returns beside its result, and that stay in Ray's object store
 
 
 class _Round(NamedTuple):

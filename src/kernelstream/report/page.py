@@ -28,7 +28,7 @@ def write_report(
     trace: Any,
     model: Any,
     feature_names: Sequence[str] | None = None,
-    target: str | None = None,
+    target: str | Sequence[str] | None = None,
     sample: Any = None,
     notes: Iterable[str] = (),
     losses: Mapping[str, Any] | None = None,
@@ -57,8 +57,8 @@ def write_report(
         As it was at the end.
     feature_names : sequence of str, optional
         Names of the model's features; ``feature_names_in_`` of the model otherwise, or x0, x1, ...
-    target : str, optional
-        The name of what is predicted.
+    target : str or sequence of str, optional
+        The name of what is predicted, or the names; the first of several is drawn.
     sample : (n, p) array or CSR matrix, or a pair (X, y) of it and its targets, optional
         Some samples as the model gets them, to draw around its points; 800 of them at most.
     notes : iterable of str, optional
@@ -109,6 +109,7 @@ def write_report(
         importances = dict(zip(names, model.column_importances_.tolist(), strict=True))
     expands = hasattr(model, "dual_coef_")  # one function on stored points
     order = model.model_order_
+    targets = [target] if isinstance(target, str) else list(target or [])
     cap = cap_note(model)
     write_page(
         path,
@@ -129,10 +130,10 @@ def write_report(
         expands=expands,
         points=influential_points(model, names) if expands else [],
         model_order=order,
-        target=target,
+        target=", ".join(targets),
         classifier=hasattr(model, "classes_"),
         kernel=repr(model.kernel_) if expands else "",
-        picture=picture(model, names, target or "target", sample) if order else None,
+        picture=picture(model, names, [*targets, "target"][0], sample) if order else None,
     )
 
 

@@ -29,11 +29,13 @@ def picture(model: Any, names: Sequence[str], target: str, sample: Any) -> Chart
 
     Two features: the map of classes or values. One: the curve, of the value or of each class's
     score. More: the two directions in which points and samples spread most. Features that are
-    zero in every stored point and sample do not count. None where there is neither a stored point
-    nor a sample.
+    zero in every stored point and sample do not count. Of several targets the first one is drawn.
+    None where there is neither a stored point nor a sample.
     """
     features = model.n_features_in_
     X, y = _split(sample, features)
+    if getattr(model, "_n_targets", 1) > 1:
+        model, y = _FirstTarget(model), None if y is None else np.asarray(y)[:, 0]
     most = int(np.clip(MOST_ENTRIES // features, 20, MOST_SAMPLES))
     X = _some_rows(X, most)
     y = None if y is None else _some_rows(np.asarray(y), most)
@@ -70,6 +72,18 @@ def _stored(model: Any) -> NDArray[np.float64]:
 
 def _key_of_points(model: Any) -> list[Key]:
     return [Key("stored point", "stored")] if len(_stored(model)) else []
+
+
+class _FirstTarget:
+    """A model of several targets as one of the first."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self.n_features_in_ = model.n_features_in_
+        self.dictionary_ = _stored(model)
+
+    def predict(self, X: Any) -> Any:
+        return self._model.predict(X)[:, 0]
 
 
 class _Section:

@@ -48,6 +48,9 @@ def influential_points(model: Any, names: Sequence[str], most: int = 15) -> list
 def _vote(model: Any, weights: Any) -> tuple[Any, float]:
     """What a point speaks for where the kernel is positive, and with which weight."""
     first = float(weights[0])
+    if not hasattr(model, "classes_") and len(weights) > 1:  # several targets
+        words = ["higher" if weight > 0.0 else "lower" for weight in weights.tolist()]
+        return ", ".join(words), float(np.linalg.norm(weights))
     if not hasattr(model, "classes_"):
         return ("higher" if first > 0.0 else "lower"), first
     labels = model.classes_.tolist()

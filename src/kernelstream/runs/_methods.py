@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -16,6 +16,7 @@ from kernelstream.parameters import parameters_of
 from kernelstream.registry import Method
 from kernelstream.runs._reading import RunError, Spelling, in_python
 from kernelstream.schedules import Parsimony
+from kernelstream.targets import as_given, names_of
 
 #: Parameters of methods by name where they differ from the estimators' defaults: the same run gives
 #: the same model.
@@ -128,3 +129,39 @@ def as_stored(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """
     values = {k: _plain(value_of(v) if isinstance(v, str) else v) for k, v in parameters.items()}
     return {name: "none" if value is None else value for name, value in values.items()}
+
+
+def check_several(estimator: Any, targets: list[str], spelling: Spelling) -> None:
+    """Refuse several targets for an estimator that learns one."""
+    if len(targets) == 1 or getattr(estimator, "_several", False):
+        return
+    able = [
+        name
+        for name, method in registry.models().items()
+        if getattr(method.regressor, "_several", False)
+    ]
+    raise RunError(
+        f"{type(estimator).__name__} learns one target, not {len(targets)}",
+        f"take {spelling('model', 'krlst')} or another of {', '.join(able)}, for numbers; or learn "
+        "each target in a run of its own",
+    )
+
+
+def check_like(like: Any, settings: Mapping[str, Any], spelling: Spelling) -> None:
+    """Refuse to prepare rows as a model of something else does."""
+    targets, task = names_of(settings["target"]), settings["task"] or like.task
+    if (targets, task) != (like.targets, like.task):
+        raise RunError(
+            f"{settings['like']} predicts {like.target!r} ({like.task})",
+            f"give {spelling('target', as_given(like.targets))} and {spelling('task', like.task)}, "
+            f"or another model to {spelling('like')}",
+        )
+
+
+def refuse_like(estimator: Any, spelling: Spelling) -> NoReturn:
+    """Of a method whose models cannot be merged."""
+    raise RunError(
+        f"{spelling('like')} is for models that are to be merged: {type(estimator).__name__} "
+        "cannot be",
+        f"leave it out, or take {spelling('model', 'polk')}",
+    )

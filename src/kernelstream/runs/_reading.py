@@ -56,7 +56,7 @@ class StreamRun:
     bad_rows_cure = ""
 
     def __init__(
-        self, given: Any, target: str | None, reading: Mapping[str, Any], spelling: Spelling
+        self, given: Any, target: Any, reading: Mapping[str, Any], spelling: Spelling
     ) -> None:
         if unknown := set(reading) - set(READING):
             raise TypeError(f"{type(self).__name__} has no parameter {unknown.pop()!r}")
@@ -230,11 +230,11 @@ def _odd_texts(batch: Batch, schema: Mapping[str, str], spelling: Spelling) -> l
     return notes
 
 
-def _names_of_rows(batch: Batch, target: str | None, spelling: Spelling) -> list[str]:
+def _names_of_rows(batch: Batch, target: Any, spelling: Spelling) -> list[str]:
     """Notes about inputs whose texts are hardly ever the same."""
     notes = []
     for name, column in batch.columns.items():
-        if name == target or not isinstance(column, Text):
+        if name == target or not isinstance(column, Text):  # several targets are numbers
             continue
         known = column.codes[column.codes >= 0]
         if len(known) >= _FEWEST and len(np.unique(known)) >= _DISTINCT * len(known):

@@ -20,11 +20,20 @@ from kernelstream.registry import DEFAULT
 from kernelstream.runs import _methods as methods
 from kernelstream.runs._checkpoints import Checkpoint, Scored
 from kernelstream.runs._kept import Kept
-from kernelstream.runs._methods import as_stored, compile_for, estimator_class, make_estimator
+from kernelstream.runs._methods import (
+    as_stored,
+    check_like,
+    check_several,
+    compile_for,
+    estimator_class,
+    make_estimator,
+    refuse_like,
+)
 from kernelstream.runs._notes import row_notes
 from kernelstream.runs._page import write_page
 from kernelstream.runs._reading import RunError, Spelling, StreamRun, in_python, join, text_of
 from kernelstream.streams.batch import Batch
+from kernelstream.targets import as_given, names_of
 
 #: Rows kept for the pictures of the report.
 SAMPLE_ROWS = 500
@@ -59,8 +68,8 @@ class Run(StreamRun):
     ----------
     source : path, "-", (X, y) or data frame
         As for :func:`~kernelstream.streams.open_stream`.
-    target : str, default="target"
-        The column to predict.
+    target : str or sequence of str, default="target"
+        The column to predict, or several of numbers, which most regressors learn together.
     model : str or estimator, default="auto"
         A method by name ("auto", "polk", ..., as ``kernelstream learn --help`` lists them), then
         with ``random_state=0`` and, where it has one, a gamma that suits the columns if
@@ -126,7 +135,7 @@ class Run(StreamRun):
     def __init__(
         self,
         source: Any,
-        target: str = "target",
+        target: str | Sequence[str] = "target",
         model: Any = DEFAULT,
         *,
         parameters: Mapping[str, Any] | None = None,
@@ -150,7 +159,7 @@ class Run(StreamRun):
         spelling: Spelling = in_python,
         **reading: Any,
     ) -> None:
-        super().__init__(source, target, reading, spelling)
+        super().__init__(source, as_given(names_of(target)), reading, spelling)
         #: The method, where it is known: what to try first, and what to compare with.
         self.method = methods.method_of(model)
         if isinstance(model, str):
@@ -211,10 +220,10 @@ class Run(StreamRun):
             batch = self._look()
             if like is None:
                 task = self._task(batch, model)
-                preparation = self._prepared(batch, [settings["target"]], settings)
+                preparation = self._prepared(batch, self._targets, settings)
             else:
                 task, preparation = like.task, like.preparation
-                self._check_like(like)
+                check_like(like, settings, self._spelling)
             if make is None:
                 estimator = clone(model)
             else:
@@ -225,15 +234,16 @@ class Run(StreamRun):
                     "labels_delayed": settings["lag"] > 0,
                 }
                 estimator = make(model, task, parameters, **fitting)
+            check_several(estimator, self._targets, self._spelling)
 
             if like is not None and not hasattr(type(estimator), "dual_coef_"):
-                self._refuse_like(estimator)
+                refuse_like(estimator, self._spelling)
 
             def scored(estimator: Any) -> Scored:
                 if like is not None:
                     taught = like.with_new_model(estimator)
                 else:
-                    taught = StreamModel(estimator, preparation, settings["target"], task)
+                    taught = StreamModel(estimator, preparation, self._targets, task)
                 measured = {name: settings[name] for name in ("metrics", "every", "window", "lag")}
                 losses = bool(settings["against_neutral"])
                 return Scored(taught, Prequential(taught.estimator, **measured, losses=losses))
@@ -253,28 +263,18 @@ class Run(StreamRun):
             return str(self.settings["task"])
         if not isinstance(model, str):
             return "classification" if is_classifier(model) else "regression"
-        target, spelling = self.settings["target"], self._spelling
+        spelling = self._spelling
+        if len(self._targets) > 1:
+            return "regression"
         try:
-            return guess_task(batch.columns[target])
+            return guess_task(batch.columns[self._targets[0]])
         except ValueError as error:
             cure = f"use {spelling('task')} or another {spelling('target')}"
             raise RunError(f"{self.name}: {error}", cure) from None
 
-    def _check_like(self, like: StreamModel) -> None:
-        given, spelling = self.settings, self._spelling
-        if (given["target"], given["task"] or like.task) != (like.target, like.task):
-            raise RunError(
-                f"{given['like']} predicts {like.target!r} ({like.task})",
-                f"give {spelling('target', like.target)} and {spelling('task', like.task)}, or "
-                f"another model to {spelling('like')}",
-            )
-
-    def _refuse_like(self, estimator: Any) -> None:
-        raise RunError(
-            f"{self._spelling('like')} is for models that are to be merged: "
-            f"{type(estimator).__name__} cannot be",
-            f"leave it out, or take {self._spelling('model', 'polk')}",
-        )
+    @property
+    def _targets(self) -> list[str]:
+        return names_of(self.settings["target"])
 
     def _go_on(self, path: Path) -> None:
         found = Checkpoint.read(path, self.settings, self._spelling)
@@ -403,7 +403,7 @@ class Run(StreamRun):
                     scored.model.flush()
             if not self.samples:
                 raise RunError(
-                    f"no row of {self.name} has a value of {self.settings['target']!r}",
+                    f"no row of {self.name} has a value of {', '.join(self._targets)!r}",
                     f"name another {self._spelling('target')}",
                 )
         self.seconds = time.perf_counter() - self._started

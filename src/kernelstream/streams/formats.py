@@ -19,7 +19,7 @@ from kernelstream.streams.errors import StreamError
 class Reading:
     """What a source is asked for; see `open_stream`."""
 
-    target: str | None
+    target: str | Sequence[str] | None
     batch_rows: int
     on_bad: str
     quarantine: str | os.PathLike[str] | None
@@ -50,16 +50,17 @@ class Reading:
 
     def choose_columns(self, source: str, names: list[str]) -> list[str]:
         """The columns asked for and the target, in the order of the source."""
-        target, columns = self.target, self.columns
+        columns = self.columns
+        targets = [self.target] if isinstance(self.target, str) else list(self.target or ())
         if twice := [name for place, name in enumerate(names) if name in names[:place]]:
             raise StreamError(f"{source} has the column {twice[0]!r} twice. Rename one of them.")
-        if target is not None:
+        for target in targets:
             check_present(source, target, names, " Name the column to predict: --target (target=).")
         for name in (*(columns or ()), *self.drop):
             check_present(source, name, names)
-        if target in self.drop:
-            raise StreamError(f"The target {target!r} cannot be left out.")
-        read = names if columns is None else [*columns, target]
+        if dropped := [target for target in targets if target in self.drop]:
+            raise StreamError(f"The target {dropped[0]!r} cannot be left out.")
+        read = names if columns is None else [*columns, *targets]
         return [name for name in names if name in read and name not in self.drop]
 
     def check_position(self, format: str) -> None:

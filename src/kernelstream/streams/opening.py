@@ -16,7 +16,7 @@ from kernelstream.streams.memory import ArraySource
 def open_stream(
     source: Any,
     *,
-    target: str | None = None,
+    target: str | Sequence[str] | None = None,
     batch_rows: int = 8192,
     on_bad: str = "raise",
     quarantine: str | os.PathLike[str] | None = None,
@@ -38,8 +38,8 @@ def open_stream(
         Files by their suffix: .csv, .tsv, .libsvm, .svm (all also with .gz), .parquet, .arrow,
         .feather, .npz with `X, y` or, of a split data set, its `X_train, y_train`. "-" is
         standard input, CSV unless `format` says otherwise.
-    target : str, default=None
-        A column that must be there. Sources without column names have one, "target".
+    target : str or sequence of str, default=None
+        A column that must be there, or several. Sources without column names have one, "target".
     batch_rows : int, default=8192
         Rows of a batch; bad ones among them are missing from it.
     on_bad : {"raise", "skip", "quarantine"}, default="raise"

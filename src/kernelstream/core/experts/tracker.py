@@ -17,10 +17,9 @@ from kernelstream.core.experts.group import (
     find_cheapest,
     kernel_row,
     learn_classes,
-    learn_numbers,
     look_at_slopes,
 )
-from kernelstream.core.experts.steps import softmax
+from kernelstream.core.experts.steps import follow_noise, softmax
 from kernelstream.core.jit import compiled, inner
 from kernelstream.core.lanes import dot, fma
 from kernelstream.core.triangles import multiply_lower, multiply_symmetric
@@ -47,8 +46,30 @@ def return_to_prior(group, kept, gain, h):
                 group.weights[row, i] *= root
 
 
+@inner
+def learn_errors(group, errors, variance, importance, noises, h):
+    """A step of each output, and how much noise each has. Returns the gain of the covariance.
+
+    One covariance for all outputs wants one gain, and so one noise: the mean of theirs.
+    """
+    status = group.status[0]
+    gain = importance / (status.noise + variance * importance)
+    total = 0.0
+    for c in range(len(errors)):
+        for i in range(status.points):
+            group.weights[c, i] = fma(h[i], gain * errors[c], group.weights[c, i])
+        status.noise = noises[c]
+        follow_noise(status, errors[c], variance)
+        noises[c] = status.noise
+        total += noises[c]
+    status.noise = total / len(errors)
+    return gain
+
+
 @compiled
-def tracker_pass(group, kept, noise, outputs, rows, targets, sample_weights, out, deviations):
+def tracker_pass(
+    group, kept, noise, noises, outputs, rows, targets, sample_weights, out, deviations
+):
     """Predict each row, then learn it; without targets, predict alone.
 
     Parameters
@@ -59,15 +80,17 @@ def tracker_pass(group, kept, noise, outputs, rows, targets, sample_weights, out
         What is left of the past after a row (lambda); 1: everything.
     noise : float
         The variance of the noise of numbers; 0: learned along.
+    noises : (outputs,) for numbers, what was learned of it; (1,) for classes, not used.
     rows : (n, p)
-    targets : (n,) classes by number, or numbers; (0,)
+    targets : (n, outputs) numbers, or (n, 1) classes by number; (0, 1)
     sample_weights : (n,)
     out : (n, 1, outputs), probabilities, or numbers.
-    deviations : (n,), out: of a target around its prediction (numbers), or of the functions.
+    deviations : (n, outputs), out: of targets around their predictions (numbers); or (n, 1), of
+        the functions.
     """
     status = group.status[0]
     k, u, h, v, work, alphas = np.empty((6, len(group.norms)))
-    values, gradient = np.empty((1, outputs)), np.empty(outputs)
+    values, gradient, errors = np.empty((1, outputs)), np.empty(outputs), np.empty(outputs)
     slope = np.empty((outputs, rows.shape[1]))
     k_xx = status.amplitude + 1.0
     for t in range(len(rows)):
@@ -75,6 +98,8 @@ def tracker_pass(group, kept, noise, outputs, rows, targets, sample_weights, out
         n = status.points
         if noise > 0.0:
             status.noise = noise
+            for c in range(len(noises)):
+                noises[c] = noise
         square = kernel_row(group, z, k)
         multiply_lower(group.inverse, n, k, u)
         reach = min(dot(u, 0, u, 0, 0, n), k_xx)
@@ -84,23 +109,25 @@ def tracker_pass(group, kept, noise, outputs, rows, targets, sample_weights, out
         for c in range(outputs):
             values[0, c] = dot(group.weights, c, u, 0, 0, n)
         if status.numbers:
-            out[t, 0, 0] = values[0, 0]
-            deviations[t] = math.sqrt(variance + status.noise)
+            for c in range(outputs):
+                out[t, 0, c] = values[0, c]
+                deviations[t, c] = math.sqrt(variance + noises[c])
         else:
             softmax(values, 0, 1.0 / math.sqrt(1.0 + 0.125 * math.pi * variance), out, t, 0)
-            deviations[t] = math.sqrt(variance)
+            deviations[t, 0] = math.sqrt(variance)
         if len(targets) == 0:
             continue
 
-        target, importance = targets[t], sample_weights[t]
+        importance = sample_weights[t]
         if novelty > NOVEL * k_xx:
             add_point(group, z, square, novelty, u, h, k, work)
             reach = k_xx
         if status.numbers:
-            error = target - values[0, 0]
-            gain = learn_numbers(group, error, variance, reach, importance, values, target, u, h)
+            for c in range(outputs):
+                errors[c] = targets[t, c] - values[0, c]
+            gain = learn_errors(group, errors, variance, importance, noises, h)
         else:
-            label = np.int64(target)
+            label = np.int64(targets[t, 0])
             gain = learn_classes(group, variance, reach, importance, values, label, gradient, u, h)
         return_to_prior(group, kept, gain, h)
         status.seen += 1

@@ -31,7 +31,7 @@ class UnitState:
         self, features: int, numbers: bool, moving: bool, experts: Any, predictors: int
     ) -> None:
         self.rows = RowUnits(features, moving)
-        self.targets = TargetUnits() if numbers else None
+        self.targets: Any = TargetUnits() if numbers else None
         self.intervals = Intervals(predictors) if numbers else None
         self.experts = experts
 
@@ -54,7 +54,7 @@ class UnitState:
         """(n, predictors, outputs) from the experts, and (n,) deviations as they expect them."""
         raise NotImplementedError
 
-    def _change_units(self, shift: float, stretch: float) -> None:
+    def _change_units(self, shift: Any, stretch: Any) -> None:
         self.experts.change_units(shift, stretch)
 
     # ---- rows -------------------------------------------------------------------------
@@ -99,13 +99,20 @@ class UnitState:
             return made, np.inf
         measured = units.measure(targets)
         found, deviations = self._run(rows, measured, weights)
-        halves = intervals.learn(measured[:, None] - found[:, :, 0], deviations, coverage)
-        made, half = units.restore(found[:, 0]), units.scale * halves[:, 0]
+        halves = self._learn_intervals(measured, found, deviations, coverage)
+        made, half = units.restore(found[:, 0]), units.unit * halves
         units.follow(targets)
         power_of_two = self.seen & (self.seen - 1) == 0
         if power_of_two or (self.seen % LOOK == 0 and units.is_off()):
             self._change_units(*units.refit())
         return made, half
+
+    def _learn_intervals(
+        self, measured: Any, found: Any, deviations: Any, coverage: float
+    ) -> NDArray[np.float64]:
+        """Half the width of the interval around each row's prediction, in units of the target."""
+        assert self.intervals is not None
+        return self.intervals.learn(measured[:, None] - found[:, :, 0], deviations, coverage)[:, 0]
 
     @one_thread()
     def predict(
@@ -113,10 +120,12 @@ class UnitState:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Of any rows, or of the next of the stream: probabilities, or numbers; and deviations.
 
-        Returns (n, outputs) and (n,), the latter as the experts expect them, in the target's units.
+        Returns (n, outputs) and (n,), the latter as the experts expect them, in the target's units;
+        of several targets (n, outputs).
         """
         n, outputs = count_rows(rows), self.experts.outputs
-        out, deviations = np.empty((n, outputs)), np.empty(n)
+        each = () if self.targets is None else self.targets.shape
+        out, deviations = np.empty((n, outputs)), np.empty((n, *each))
         block = max(1, 2**18 // (self.experts.experts * outputs))
         for first in range(0, n, block):
             end = min(n, first + block)
@@ -125,7 +134,7 @@ class UnitState:
             out[first:end] = made[:, 0 if following else -1]
         if self.targets is not None:
             out = self.targets.restore(out)
-            deviations *= self.targets.scale or 1.0
+            deviations *= self.targets.unit
         return out, deviations
 
     def predict_first(self, row: Rows) -> NDArray[np.float64]:

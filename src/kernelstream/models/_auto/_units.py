@@ -97,6 +97,16 @@ class TargetUnits:
         self.count = self.mean = self.variance = 0.0
         self.center = self.scale = 0.0  # in use; scale 0: all targets were the same so far
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the target of a row."""
+        return ()
+
+    @property
+    def unit(self) -> float:
+        """That measured targets are multiplied by."""
+        return self.scale or 1.0
+
     def follow(self, targets: NDArray[np.float64]) -> None:
         """Statistics after more targets."""
         for y in targets.tolist():
@@ -126,11 +136,11 @@ class TargetUnits:
 
     def measure(self, targets: NDArray[np.float64]) -> NDArray[np.float64]:
         """In units; what is far out counts as much as the farthest that experts can take."""
-        found = (targets - self.center) / (self.scale or 1.0)
+        found = (targets - self.center) / self.unit
         return np.clip(found, -_LARGEST_TARGET, _LARGEST_TARGET)
 
     def restore(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        return numbers * (self.scale or 1.0) + self.center
+        return numbers * self.unit + self.center
 
     def to_list(self) -> list[float]:
         return [getattr(self, name) for name in self._NAMES]
