@@ -59,6 +59,9 @@ GROUP_STATUS = np.dtype(
 NOVEL = 1e-3
 #: Rows over which experts of a group are compared.
 HORIZON = 512.0
+#: What a row leaves of the first-order functions. Where all of it stays they grow for ever, and
+#: unlearn ever more slowly: 1 % of errors on moving squares became 11 % after 250,000 rows.
+KEPT = 1.0 - 3e-5
 
 
 class GroupState(NamedTuple):
@@ -259,7 +262,7 @@ def learn_numbers(group, error, variance, reach, importance, values, target, u, 
         step = group.rates[e - 1] * importance
         move = step * (target - values[e, 0]) / (1.0 + step * reach)
         for i in range(n):
-            group.weights[e, i] = fma(u[i], move, group.weights[e, i])
+            group.weights[e, i] = fma(u[i], move, KEPT * group.weights[e, i])
     follow_noise(status, error, variance)
     return gain
 
@@ -282,7 +285,7 @@ def learn_classes(group, variance, reach, importance, values, label, gradient, u
             move = step * gradient[c]
             row = e * outputs + c
             for i in range(n):
-                group.weights[row, i] = fma(u[i], move, group.weights[row, i])
+                group.weights[row, i] = fma(u[i], move, KEPT * group.weights[row, i])
     return bend / (1.0 + bend * variance)
 
 
