@@ -82,7 +82,7 @@ def apart(values: Any, model: Any, rows: Any) -> float:
     """The largest difference from a model's own values, of numbers per largest number."""
     own = own_values(model, rows)
     unit = 1.0 if hasattr(model, "classes_") else np.abs(own).max()
-    return float(np.abs(values.reshape(own.shape) - own).max() / unit)
+    return float(np.abs(values.reshape(own.shape) - own).max(initial=0.0) / unit)
 
 
 def run_numpy(model: Any, rows: Any) -> Any:

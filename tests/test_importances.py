@@ -1,5 +1,6 @@
 """Which columns matter, and why a row is predicted as it is."""
 
+import copy
 import json
 
 import numpy as np
@@ -7,7 +8,8 @@ import pytest
 
 from benchmarks import importances as stream
 from kernelstream import POLKClassifier, StreamModel, load
-from kernelstream.importances import LOOK, features_by_column
+from kernelstream.importances import LOOK, ColumnImportances, features_by_column
+from kernelstream.models._validation import check_rows
 from tests.cli.conftest import rows, tool
 
 __all__ = ["rows", "tool"]  # fixtures
@@ -109,3 +111,51 @@ def test_the_command(tool, rows, tmp_path):
     assert any("city=" in line for line in lines[1:])
     plain = json.loads(tool(*words, "--json").out)
     assert plain["importances"] == {}
+
+
+def test_files_of_earlier_formats_go_on():
+    rows = stream.changing_rows(2 * LOOK, True, seed=5)
+    model = polk(rows).learn(stream.part_of(rows, 0, LOOK))
+    width = model.preparation.width
+    header, arrays = model.importances.to_document()
+    counted = {**header, "saved": 40, "unsettled": 0, "usual": [0.2, 0.1]}
+    squares = {name: value for name, value in header.items() if name != "weights"}
+    squares |= {"squares": header["means"], "looks": dict.fromkeys(header["means"], 3)}
+    for earlier in (counted, squares):
+        model.importances = ColumnImportances.from_document(earlier, arrays, width)
+        assert model.importances.means == header["means"]
+        follower = copy.deepcopy(model).learn(stream.part_of(rows, LOOK, 2 * LOOK))
+        assert follower.importances.means != header["means"]
+        assert set(follower.column_importances_) == {f"x{k}" for k in range(stream.COLUMNS)}
+    for name, wrong in (("rows", -1), ("turn", "a"), ("weights", {}), ("means", {"x0": np.inf})):
+        with pytest.raises(ValueError, match="importances"):
+            ColumnImportances.from_document({**header, name: wrong}, arrays, width)
+
+
+@pytest.mark.parametrize("method", ["auto", "krlst"])
+@pytest.mark.parametrize("classes", [True, False])
+def test_stored_points_of_experts_add_up(method, classes):
+    rows = stream.changing_rows(400, classes, seed=6)
+    model = StreamModel.for_rows(rows, "y", method).learn(rows)
+    part = stream.part_of(rows, 0, 9)
+    X = model.preparation.transform(model._batch(part))
+    points, votes = model.model._point_votes(X)
+    assert points.shape == (model.model.model_order_, X.shape[1])
+    assert votes.shape[:2] == (9, len(points))
+    found = model.explain(part)
+    assert all(len(each.points) == 3 for each in found)
+    totals = votes.sum(axis=1)
+    if classes and method == "krlst":  # its values before they are less for being uncertain
+        assert (model.classes_[totals.argmax(axis=1)] == model.predict(part)).all()
+    elif not classes:
+        state = model.model._state
+        rest = model.model.predict(X) - totals[:, 0]
+        if method == "krlst":
+            assert rest == pytest.approx(np.full(9, state.targets.center), abs=1e-9)
+        else:  # linear experts and the mean: a plane
+            X = model.preparation.transform(model._batch(rows))
+            measured = state.rows.measure(check_rows(model.model, X), learning=False)
+            rest = model.model.predict(X) - model.model._point_votes(X)[1].sum(axis=1)[:, 0]
+            plane = np.column_stack([np.ones(400), measured])
+            off = rest - plane @ np.linalg.lstsq(plane, rest, rcond=None)[0]
+            assert np.abs(off).max() < 1e-9 * np.abs(rest).max()

@@ -31,8 +31,8 @@ class Explanation:
     ``columns`` holds, by raw column, by how much the prediction would change the other way if
     nothing were known of the column (its value missing): of a number in the target's units, of a
     class in the lead it has over the others, positive where the column speaks for it. Texts are
-    named with their value. Largest effects come first, those of ``points`` too: the points are
-    there where the model is one function on stored points.
+    named with their value. Largest effects come first, those of ``points`` too. Of experts they
+    are what their functions add, by the weight each expert has.
     """
 
     prediction: Any
@@ -57,14 +57,14 @@ def explain(model: Any, batch: Batch, most: int) -> list[Explanation]:
         changed = dense.copy()
         changed[:, places] = without[places]
         row[:] = own - _leads(estimator, changed, predicted)
-    votes = _votes(model.model, X, predicted)
+    points, votes = _votes(model.model, X, predicted)
     names = preparation.feature_names_out
     found = []
     for i, prediction in enumerate(predicted.tolist()):
         order = np.argsort(-np.abs(effects[:, i]), kind="stable")
         labels = [_with_value(name, batch, i) for name in columns]
         ranked = {labels[k]: float(effects[k, i]) for k in order[:most] if effects[k, i] != 0.0}
-        found.append(Explanation(prediction, ranked, _points(model.model, votes, i, names)))
+        found.append(Explanation(prediction, ranked, _points(points, votes[i], names)))
     return found
 
 
@@ -97,28 +97,36 @@ def _leads(estimator: Any, X: Any, predicted: NDArray[Any]) -> NDArray[np.float6
     return own - values.max(axis=1)  # type: ignore[no-any-return]
 
 
-def _votes(model: Any, X: Any, predicted: NDArray[Any]) -> NDArray[np.float64] | None:
-    """(n, points): what each stored point adds to the prediction; None without such points."""
-    if not hasattr(model, "dual_coef_") or not model.model_order_:
-        return None
-    values, weights = model.kernel_(X, model.dictionary_), model.dual_coef_
+def _votes(
+    model: Any, X: Any, predicted: NDArray[Any]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The stored points, and (n, points) what each adds to the prediction."""
+    if not model.model_order_:
+        return np.empty((0, 0)), np.empty((len(predicted), 0))
+    if hasattr(model, "_point_votes"):
+        points, votes = model._point_votes(X)
+        if not hasattr(model, "classes_"):
+            return points, votes[:, :, 0]
+        place = np.searchsorted(model.classes_, predicted)
+        own = np.take_along_axis(votes, place[:, None, None], axis=2)[:, :, 0]
+        return points, own - (votes.sum(axis=2) - own) / max(votes.shape[2] - 1, 1)
+    points, weights = model.dictionary_, model.dual_coef_
+    values = model.kernel_(X, points)
     if not hasattr(model, "classes_"):
-        return values * weights[0]  # type: ignore[no-any-return]
+        return points, values * weights[0]
     if len(weights) == 1:
         sign = np.where(predicted == model.classes_[-1], 1.0, -1.0)
-        return values * weights[0] * sign[:, None]  # type: ignore[no-any-return]
-    return values * weights[np.searchsorted(model.classes_, predicted)]  # type: ignore[no-any-return]
+        return points, values * weights[0] * sign[:, None]
+    return points, values * weights[np.searchsorted(model.classes_, predicted)]
 
 
-def _points(model: Any, votes: Any, row: int, names: list[str]) -> list[StoredPoint]:
-    if votes is None:
-        return []
+def _points(points: Any, votes: NDArray[np.float64], names: list[str]) -> list[StoredPoint]:
     found = []
-    for place in np.argsort(-np.abs(votes[row]), kind="stable")[:_POINTS].tolist():
-        point = model.dictionary_[place]
+    for place in np.argsort(-np.abs(votes), kind="stable")[:_POINTS].tolist():
+        point = points[place]
         largest = np.argsort(-np.abs(point), kind="stable")[:_ENTRIES]
         entries = {names[k]: float(point[k]) for k in largest if point[k] != 0.0}
-        found.append(StoredPoint(float(votes[row, place]), entries))
+        found.append(StoredPoint(float(votes[place]), entries))
     return found
 
 

@@ -14,19 +14,11 @@ from kernelstream.buffer import Buffer
 from kernelstream.parts import Arrays
 
 #: Rows between two looks, and rows that are held for them.
-LOOK, HELD = 256, 256
-#: Predictions that looks may take on average, and one look at most: what a look leaves is saved, up
-#: to so many, for looks at which predictions became worse.
-EACH, MOST, SAVED = 56, 320, 2048
-#: Rows predicted as they are, and rows in which a column is shuffled, at least.
-_PLAIN, _FEWEST = 12, 2
-#: What is left of a look's weight after another one, usually and while much is spent; and of all
-#: looks before when that begins.
-FORGET, FORGET_UNSETTLED, FORGET_ALL = 0.85, 0.6, 0.2
-#: Looks at which more is spent, once losses are so many of their deviations above the usual ones.
-_UNSETTLED, _FAR = 7, 3.0
-#: How fast the usual losses follow.
-_USUAL = 0.1
+LOOK = HELD = 256
+#: Predictions that a look may take: what may be spent for 256 rows that are learned.
+EACH = 112
+#: What is left of a look's weight after another one.
+FORGET = 0.6
 #: Columns looked at at once, so that each is in at least some rows; then it is the others' turn.
 _MOST_COLUMNS = 15
 #: Features beyond are too many to be shuffled.
@@ -62,12 +54,11 @@ class ColumnImportances:
 
     A look comes after every 256 rows, whatever batches they came in: some of the latest rows are
     predicted as they are, and once more for each column, with the value that another of the rows
-    has there. The mean of what that adds to the loss follows the stream. Looks take 56 predictions
-    on average: few while nothing changes, and what is saved then when losses have become larger,
-    as after a change, where much has to be learned again. With many columns each has its turn.
+    has there. The mean of what that adds to the loss follows the stream. With many columns each
+    has its turn.
 
-    Losses are, of numbers, the absolute error; of classes 1 / (1 + exp(m)), where m is the margin
-    by which the true one leads: bounded, so that few rows tell enough.
+    Losses are, of numbers, the absolute error; of classes the squared error of the probabilities:
+    both tell more with few rows than the part of wrong predictions.
     """
 
     def __init__(self) -> None:
@@ -75,9 +66,6 @@ class ColumnImportances:
         self.weights: dict[str, float] = {}  # by column: rows in which it was shuffled lately
         self.means: dict[str, float] = {}  # of what shuffling adds to the loss
         self._turn = 0  # looks so far
-        self._saved = 0  # predictions that earlier looks left
-        self._unsettled = 0  # looks at which they may be used
-        self._usual = (0.0, 0.0)  # loss of a row as it is, and the variance
         self._held: Buffer | None = None
         self._targets: NDArray[Any] = np.empty(0)
 
@@ -106,51 +94,27 @@ class ColumnImportances:
         random = np.random.default_rng([7, self._turn])
         self._turn += 1
         n = len(self._targets)
-        count, spent = self._rows_for(len(names), n)
-        chosen = random.permutation(n)[: max(count, min(_PLAIN, n))]
+        count = min(EACH // (len(names) + 1), n)
+        chosen = random.permutation(n)[:count]
         matrix = self._held.matrix
         dense = matrix.toarray() if issparse(matrix) else matrix
-        rows = np.concatenate([chosen, np.tile(chosen[:count], len(names))])
+        rows = np.tile(chosen, len(names) + 1)
         table = dense[rows]
-        first = len(chosen)
-        for name in names:
-            others = random.integers(0, n, count)
-            table[first : first + count, columns[name]] = dense[others[:, None], columns[name]]
-            first += count
+        others = random.integers(0, n, (len(names), count, 1))
+        for block, name in enumerate(names):
+            part = slice((block + 1) * count, (block + 2) * count)
+            table[part, columns[name]] = dense[others[block], columns[name]]
         losses = losses_of(estimator, table, self._targets[rows])
         if losses is None:
             return
-        self._saved = min(self._saved + EACH - spent, SAVED)
-        self._note_losses(losses[: len(chosen)])
-        added = losses[len(chosen) :].reshape(len(names), count) - losses[:count]
-        forget = FORGET_UNSETTLED if self._unsettled else FORGET
-        forget *= FORGET_ALL if self._unsettled == _UNSETTLED else 1.0
+        losses = losses.reshape(len(names) + 1, count)
         weights, means = dict(self.weights), dict(self.means)
-        for name, mean in zip(names, added.mean(axis=1).tolist(), strict=True):
-            weights[name] = forget * weights.get(name, 0.0) + count
+        for name, mean in zip(names, (losses[1:] - losses[0]).mean(axis=1).tolist(), strict=True):
+            weights[name] = FORGET * weights.get(name, 0.0) + count
             means[name] = means.get(name, 0.0)
             means[name] += count / weights[name] * (mean - means[name])
         # New ones: an error later must leave these as they were.
         self.weights, self.means = weights, means
-
-    def _rows_for(self, columns: int, n: int) -> tuple[int, int]:
-        """Rows in which each column is shuffled, and the predictions that a look takes then."""
-        fewest = _PLAIN + _FEWEST * columns
-        spent = fewest
-        if self._unsettled:
-            spent = max(fewest, min(self._saved + EACH, MOST))
-        count = max(_FEWEST, min((spent - _PLAIN) // columns, spent // (columns + 1)))
-        count = min(max(count, _FEWEST), n)
-        return count, max(count, _PLAIN) + count * columns
-
-    def _note_losses(self, losses: NDArray[np.float64]) -> None:
-        """Losses of rows as they are: far above the usual ones, much is spent for a while."""
-        mean, (usual, variance) = float(losses.mean()), self._usual
-        far = mean - usual > _FAR * np.sqrt(variance / len(losses))
-        self._unsettled = _UNSETTLED if self._turn > 1 and far else max(0, self._unsettled - 1)
-        rate = max(1.0 / self._turn, _USUAL)
-        apart = float(np.square(losses - usual).mean()) if self._turn > 1 else float(losses.var())
-        self._usual = usual + rate * (mean - usual), variance + rate * (apart - variance)
 
     def shares(self) -> dict[str, float]:
         """By column, as parts of 1, largest first; what does no harm has nothing."""
@@ -165,7 +129,6 @@ class ColumnImportances:
         """All of it."""
         header: dict[str, Any] = {
             "rows": self.rows, "turn": self._turn, "weights": self.weights, "means": self.means,
-            "saved": self._saved, "unsettled": self._unsettled, "usual": list(self._usual),
             "targets": self._targets.tolist(), "dtype": self._targets.dtype.str,
             "sparse": self._held is not None and bool(self._held.rows.sparse),
         }  # fmt: skip
@@ -175,25 +138,21 @@ class ColumnImportances:
     def from_document(cls, header: Any, arrays: Arrays, width: int) -> Self:
         """What :meth:`to_document` described; ValueError if it cannot be."""
         result = cls()
-        if "squares" in header:  # of an earlier version, whose looks all weighed about the same
-            looks = dict.fromkeys(header["means"], float(_FEWEST))
-            header = {**header, "weights": looks, "saved": 0, "unsettled": 0, "usual": [0.0, 0.0]}
-        for name, most in (("rows", 2**53), ("turn", 2**53), ("saved", SAVED + 1),
-                           ("unsettled", _UNSETTLED + 1)):  # fmt: skip
-            if type(header[name]) is not int or not 0 <= header[name] < most:
+        means = header["means"]
+        # An earlier format has none: its looks all weighed about the same.
+        weights = header.get("weights", dict.fromkeys(means, 1.0))
+        for name in ("rows", "turn"):
+            if type(header[name]) is not int or not 0 <= header[name] < 2**53:
                 raise ValueError("the importances' counts are out of range")
-        weights, means, usual = header["weights"], header["means"], header["usual"]
-        if set(weights) != set(means) or len(usual) != 2:
+        if set(weights) != set(means):
             raise ValueError("the importances are not those of columns")
-        sizes = [*means.values(), *weights.values(), *usual]
+        sizes = [*means.values(), *weights.values()]
         if not all(type(size) is float and np.isfinite(size) for size in sizes):
             raise ValueError("the importances are not finite")
-        if min([*weights.values(), *usual]) < 0.0:
+        if min(weights.values(), default=0.0) < 0.0:
             raise ValueError("the importances are out of range")
         result.rows, result._turn = header["rows"], header["turn"]
         result.weights, result.means = weights, means
-        result._saved, result._unsettled = header["saved"], header["unsettled"]
-        result._usual = (usual[0], usual[1])
         if arrays:
             result._held = Buffer.from_arrays(arrays, header["sparse"] is True, width)
             if np.dtype(header["dtype"]).kind not in "fiubU":
@@ -210,7 +169,7 @@ class ColumnImportances:
 
 def losses_of(estimator: Any, X: Any, y: NDArray[Any]) -> NDArray[np.float64] | None:
     """(n,) losses; None where there is nothing to lose yet."""
-    if not hasattr(estimator, "decision_function"):
+    if not hasattr(estimator, "predict_proba"):
         wrong = np.abs(estimator.predict(X) - y)
         if y.ndim == 1:
             return wrong
@@ -219,12 +178,6 @@ def losses_of(estimator: Any, X: Any, y: NDArray[Any]) -> NDArray[np.float64] | 
     classes = estimator.classes_
     if len(classes) < 2:
         return None
-    values = estimator.decision_function(X)
-    if values.ndim == 1:
-        margins = np.where(y == classes[1], values, -values)
-    else:
-        rows, place = np.arange(len(y)), np.searchsorted(classes, y)
-        true = values[rows, place]
-        values[rows, place] = -np.inf
-        margins = true - values.max(axis=1)
-    return np.exp(-np.logaddexp(0.0, margins))  # type: ignore[no-any-return]
+    wrong = estimator.predict_proba(X)
+    wrong[np.arange(len(y)), np.searchsorted(classes, y)] -= 1.0
+    return np.square(wrong).sum(axis=1)  # type: ignore[no-any-return]

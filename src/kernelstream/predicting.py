@@ -64,12 +64,18 @@ class PredictsRows:
     @available_if(lambda self: hasattr(self.model, "decision_function"))
     def decision_function(self, rows: Any) -> NDArray[np.float64]:
         """The estimator's ``decision_function``."""
-        return self.model.decision_function(self._features(rows))  # type: ignore[no-any-return]
+        X, classes = self._features(rows), len(self.classes_)
+        if not X.shape[0]:
+            return np.empty((0, classes) if classes > 2 else 0)
+        return self.model.decision_function(X)  # type: ignore[no-any-return]
 
     @available_if(lambda self: hasattr(self.model, "predict_proba"))
     def predict_proba(self, rows: Any) -> NDArray[np.float64]:
         """The probability of each of ``classes_``, where the estimator has it."""
-        return self.model.predict_proba(self._features(rows))  # type: ignore[no-any-return]
+        X = self._features(rows)
+        if not X.shape[0]:
+            return np.empty((0, len(self.classes_)))
+        return self.model.predict_proba(X)  # type: ignore[no-any-return]
 
     @available_if(lambda self: hasattr(self.model, "predict_interval"))
     def predict_interval(self, rows: Any, coverage: float = 0.9) -> NDArray[np.float64]:

@@ -8,9 +8,11 @@ import pytest
 
 from benchmarks import export as tools
 from kernelstream import AutoClassifier, KRLSTRegressor, POLKClassifier, POLKRegressor
-from kernelstream.export import describe, export, write_c, write_numpy
+from kernelstream.export import describe, export, write_c, write_numpy, write_onnx
+from kernelstream.export.program import Input, Program
 from kernelstream.kernels import Gaussian, Laplacian, Linear, Matern32, Matern52, Polynomial
 from kernelstream.models.in_units import InUnits
+from kernelstream.pipeline import StreamModel
 from kernelstream.streams import make_robot_arm
 from kernelstream.streams.batch import Batch, Text
 
@@ -52,7 +54,7 @@ def test_numpy(case):
 
 def test_onnx(case):
     pytest.importorskip("onnxruntime")
-    check(*case, *tools.run_onnx(*case), 1e-9)
+    check(*case, *tools.run_onnx(*case), 1e-12)
 
 
 @needs_compiler
@@ -116,7 +118,6 @@ def test_one_file_with_numpy_alone(tmp_path):
     codes = np.arange(400, dtype=np.int32) % 10
     target = Text((codes % 2).astype(np.int32), ["one", "two"])
     batch = Batch({"city": Text(codes, texts), "y": target}, lines=np.arange(400))
-    from kernelstream.pipeline import StreamModel
     from kernelstream.preparation import Preparation
 
     preparation = Preparation({"city": "text", "y": "text"}, ignore=["y"])
@@ -164,6 +165,49 @@ def test_names_in_c():
     for member in ("int_;", "a_b;", "a_b_;", "__;"):
         assert f"ks_real {member}" in text
     assert "* /: NAN" in text
+
+
+ODD = ["v0", "_c0", "__v1", "label", "probabilities", "y=1", 'a"b\\', "a\nb", "größe", "??/", " "]
+
+
+@pytest.mark.parametrize("n", [0, 1, 7])
+def test_names_that_the_files_use_themselves_and_any_number_of_rows(n, tmp_path):
+    columns = {name: np.linspace(-1.0, 1.0, 40) ** k for k, name in enumerate(ODD, 1)}
+    rows = {**columns, "y": np.where(columns["v0"] > 0.2, 'yes "\\', "no")}
+    model = StreamModel.for_rows(rows, "y", POLKClassifier(gamma=0.1, max_points=9)).learn(rows)
+    some = Batch({name: column[:n] for name, column in columns.items()}, lines=np.arange(n))
+    check(model, some, *tools.run_numpy(model, some), 1e-12)
+    if n and tools.COMPILER:
+        check(model, some, *tools.Compiled(model, tmp_path)(some), 1e-12)
+    pytest.importorskip("onnxruntime")
+    check(model, some, *tools.run_onnx(model, some), 1e-12)
+
+
+def test_numbers_that_are_almost_0_or_1_are_not_left_out():
+    runtime = pytest.importorskip("onnxruntime")
+    x = np.linspace(-2.0, 2.0, 9)[:, None]
+    for number in (1e-9, -3e-8, 1.0 + 1e-9, 1.0 - 1e-6, 0.0, 1.0):
+        program = Program()
+        program.inputs.append(Input("features", "number", 1))
+        given = program.add("read", 1, (), program.inputs[0])
+        program.values = program.concat(
+            given + number, given - number, given * number, given / (number or 1.0)
+        )
+        program.labels, program.place = np.arange(4), program.values.argmax()
+        session = runtime.InferenceSession(write_onnx(program))
+        found = session.run(None, {"features": x})[0]
+        expected = [x + number, x - number, x * number, x / (number or 1.0)]
+        assert np.abs(found - np.hstack(expected)).max() < 1e-15
+
+
+def test_one_point_and_one_feature(tmp_path):
+    model = POLKRegressor().partial_fit([[0.5]], [1.0])
+    X = np.array([[0.0], [0.5]])
+    check(model, X, *tools.run_numpy(model, X), 1e-12)
+    if tools.COMPILER:
+        check(model, X, *tools.Compiled(model, tmp_path)(X), 1e-12)
+    pytest.importorskip("onnxruntime")
+    check(model, X, *tools.run_onnx(model, X), 1e-12)
 
 
 @needs_compiler

@@ -13,10 +13,11 @@ def main() -> None:
         print(__version__)
         sys.exit(0)
     try:
-        from kernelstream.cli import later
+        from kernelstream.cli.starting import collect_rarely
+
+        collect_rarely()
         from kernelstream.cli.app import run
 
-        later.put_off(*later.NAMES)
         run()
     except ModuleNotFoundError as error:
         print(

@@ -30,6 +30,9 @@ class Command:
         """The command itself."""
         import typer
 
+        from kernelstream.cli.starting import import_scikit_learn
+
+        import_scikit_learn()
         module, _, function = self.function.partition(".")
         home = typer.Typer(add_completion=False, rich_markup_mode="rich")
         found = getattr(importlib.import_module(f"kernelstream.cli.{module}"), function)

@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from kernelstream.cli import later, options
+from kernelstream.cli import options
 from kernelstream.cli.display import ComparisonDisplay, grid, show_files, show_notes, size
 from kernelstream.cli.errors import check_outputs, checked
 from kernelstream.cli.options import of_rows, of_run
@@ -45,7 +45,6 @@ def compare(
     check_outputs({"--report": report, "--plot": plot}, file)
     if settings["metrics"] is not None:
         settings["metrics"] = [name.strip() for name in settings["metrics"].split(",")]
-    later.put_off_no_more()  # programs of other packages are imported
     console, stop = Console(stderr=True), Stop()
     with stop.listening(), in_words_of_the_tool(), warnings.catch_warnings():
         warnings.simplefilter("ignore", CapWarning)

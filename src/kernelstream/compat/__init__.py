@@ -1,1 +1,1 @@
-"""Models of this package in the words of others: ``kernelstream.compat.river``."""
+"""Models of this package in the words of others: ``compat.river``, ``compat.mlflow``."""

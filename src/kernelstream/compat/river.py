@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,6 @@ except ImportError as error:
 __all__ = ["RiverClassifier", "RiverKernelFeatures", "RiverRegressor"]
 
 Features = Mapping[Hashable, Any]
-_Found = TypeVar("_Found")
 
 
 class _Wrapped(base.Estimator):  # type: ignore[misc]
@@ -95,10 +94,17 @@ class _Wrapped(base.Estimator):  # type: ignore[misc]
 class _Supervised(_Wrapped):
     """What classifiers and regressors share: targets, and what is done about drift."""
 
-    drift_detector: Any
-    remembered: int
     _kind: Any  # the base class of estimators that it takes
     _of_method: Callable[[Any], Any]  # the estimator of a method
+    _at_first: Any  # what is predicted before the first sample
+
+    def __init__(
+        self, model: Any = None, drift_detector: Any = None, remembered: int = 200
+    ) -> None:
+        self.model = model
+        self.drift_detector = drift_detector
+        self.remembered = remembered
+        self._begin()
 
     def _begin(self) -> None:
         super()._begin()
@@ -129,7 +135,12 @@ class _Supervised(_Wrapped):
     def _error(self, predicted: Any, y: Any) -> float:
         raise NotImplementedError
 
-    def _learn(self, x: Features, y: Any) -> None:
+    def predict_one(self, x: Features, **options: Any) -> Any:
+        """The most likely class, or the number; before the first sample None, or 0."""
+        return self._learner.predict_one(self._columns.row(x)) if self._taught else self._at_first
+
+    def learn_one(self, x: Features, y: Any) -> None:
+        """Learn from a sample."""
         row = self._next_row(x)
         if self._detector is not None and self._taught:
             self._detector.update(self._error(self._learner.predict_one(row), y))
@@ -145,14 +156,15 @@ class _Supervised(_Wrapped):
         """Whether a new model may have to begin with the latest samples."""
         return self._detector is not None or not can_widen(self._learner)
 
-    def _learn_frame(self, X: Any, y: Any) -> None:
+    def learn_many(self, X: Any, y: Any) -> None:
+        """Learn from the rows of a data frame, in order."""
         targets = list(y)
         if not self._taught and targets:  # then it is known what the model can do
-            self._learn(X.iloc[0].to_dict(), targets[0])
+            self.learn_one(X.iloc[0].to_dict(), targets[0])
             X, targets = X.iloc[1:], targets[1:]
         if self._taught and self._remembers:  # one by one
             for x, target in zip(X.to_dict("records"), targets, strict=True):
-                self._learn(x, target)
+                self.learn_one(x, target)
             return
         self._in_stretches(X, lambda rows, part: self._learner.partial_fit(rows, targets[part]))
 
@@ -215,14 +227,7 @@ class RiverClassifier(_Supervised, base.MiniBatchClassifier):  # type: ignore[mi
 
     _kind = StreamClassifier
     _of_method = staticmethod(lambda method: method.classifier)
-
-    def __init__(
-        self, model: Any = None, drift_detector: Any = None, remembered: int = 200
-    ) -> None:
-        self.model = model
-        self.drift_detector = drift_detector
-        self.remembered = remembered
-        self._begin()
+    _at_first = None
 
     @property
     def _multiclass(self) -> bool:
@@ -230,18 +235,6 @@ class RiverClassifier(_Supervised, base.MiniBatchClassifier):  # type: ignore[mi
 
     def _error(self, predicted: Any, y: Any) -> float:
         return float(predicted != y)
-
-    def learn_one(self, x: Features, y: Any) -> None:
-        """Learn from a sample."""
-        self._learn(x, y)
-
-    def learn_many(self, X: Any, y: Any) -> None:
-        """Learn from the rows of a data frame, in order."""
-        self._learn_frame(X, y)
-
-    def predict_one(self, x: Features, **options: Any) -> Any:
-        """The most likely class; None before the first sample."""
-        return self._learner.predict_one(self._columns.row(x)) if self._taught else None
 
     def predict_proba_one(self, x: Features, **options: Any) -> dict[Any, float]:
         """The probability of each class met so far."""
@@ -303,29 +296,10 @@ class RiverRegressor(_Supervised, base.MiniBatchRegressor):  # type: ignore[misc
 
     _kind = StreamRegressor
     _of_method = staticmethod(lambda method: method.regressor)
-
-    def __init__(
-        self, model: Any = None, drift_detector: Any = None, remembered: int = 200
-    ) -> None:
-        self.model = model
-        self.drift_detector = drift_detector
-        self.remembered = remembered
-        self._begin()
+    _at_first = 0.0
 
     def _error(self, predicted: Any, y: Any) -> float:
         return abs(float(predicted) - float(y))
-
-    def learn_one(self, x: Features, y: Any) -> None:
-        """Learn from a sample."""
-        self._learn(x, y)
-
-    def learn_many(self, X: Any, y: Any) -> None:
-        """Learn from the rows of a data frame, in order."""
-        self._learn_frame(X, y)
-
-    def predict_one(self, x: Features) -> float:
-        """The predicted number; 0 before the first sample."""
-        return self._learner.predict_one(self._columns.row(x)) if self._taught else 0.0
 
     def predict_many(self, X: Any) -> Any:
         """The predicted number for each row of a data frame."""

@@ -35,6 +35,17 @@ def describe(model: Any) -> Program:
     model : StreamModel or estimator
         Trained. The inputs of a :class:`StreamModel` are its raw columns, those of an estimator
         one matrix.
+
+    Examples
+    --------
+    >>> from kernelstream import POLKClassifier, make_multidist
+    >>> from kernelstream.export import describe
+    >>> X, y = make_multidist(500, random_state=1)
+    >>> program = describe(POLKClassifier().partial_fit(X, y))
+    >>> [(given.name, given.kind, given.width) for given in program.inputs]
+    [('features', 'number', 2)]
+    >>> len(program.labels), program.values.width  # classes, and a probability for each
+    (5, 5)
     """
     if isinstance(model, StreamModel):
         model._check_taught()

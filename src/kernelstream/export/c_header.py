@@ -122,7 +122,16 @@ static uint32_t ks_hash(const char *first, const char *second) {
 
 
 def write_c(program: Program, name: str = "model") -> str:
-    """The text of the header; functions and types begin with ``name``."""
+    """The text of the header; functions and types begin with ``name``.
+
+    Examples
+    --------
+    >>> from kernelstream import POLKRegressor
+    >>> from kernelstream.export import describe, write_c
+    >>> model = POLKRegressor().partial_fit([[0.0], [1.0]], [0.0, 1.0])
+    >>> "static void small_predict(" in write_c(describe(model), "small")
+    True
+    """
     return _Writer(program, identifier(name)).text()
 
 

@@ -156,7 +156,18 @@ def predict_proba(rows):
 
 
 def write_numpy(program: Program) -> str:
-    """The text of the file."""
+    """The text of the file.
+
+    Examples
+    --------
+    >>> from kernelstream import POLKRegressor
+    >>> from kernelstream.export import describe, write_numpy
+    >>> model = POLKRegressor().partial_fit([[0.0], [1.0]], [0.0, 1.0])
+    >>> written = {}
+    >>> exec(write_numpy(describe(model)), written)
+    >>> bool(abs(written["predict"]([[0.5]]) - model.predict([[0.5]]))[0] < 1e-12)
+    True
+    """
     names: dict[int, str] = {}
     constants: list[str] = []
     lines: list[str] = []
@@ -165,7 +176,7 @@ def write_numpy(program: Program) -> str:
         if id(vector) in names:
             return names[id(vector)]
         array = vector.detail  # a constant
-        if array.size == 1:
+        if array.shape == (1,):  # a matrix of one number stays one
             return repr(float(array.reshape(-1)[0]))
         names[id(vector)] = f"_C{len(constants)}"
         constants.append(f"{names[id(vector)]} = {_as_text(array)}")

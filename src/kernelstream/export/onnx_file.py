@@ -37,7 +37,18 @@ def import_onnx() -> Any:
 
 
 def write_onnx(program: Program) -> bytes:
-    """The file: see ``docs/howto/export.md`` for its inputs and outputs."""
+    """The file: see ``docs/howto/export.md`` for its inputs and outputs.
+
+    Examples
+    --------
+    >>> from kernelstream import POLKRegressor
+    >>> from kernelstream.export import describe, write_onnx
+    >>> model = POLKRegressor().partial_fit([[0.0], [1.0]], [0.0, 1.0])
+    >>> import onnxruntime
+    >>> session = onnxruntime.InferenceSession(write_onnx(describe(model)))
+    >>> [(each.name, each.type) for each in session.get_inputs()]
+    [('features', 'tensor(double)')]
+    """
     return _Writer(program).model()  # type: ignore[no-any-return]
 
 
@@ -50,6 +61,9 @@ class _Writer:
         self.nodes: list[Any] = []
         self.constants: dict[Any, Any] = {}
         self.names: dict[int, str] = {}
+        self.inner = "_"  # begins the names of values, which no input may have
+        while any(given.name.startswith(self.inner) for given in program.inputs):
+            self.inner += "_"
 
     def model(self) -> Any:
         make, program = self.onnx.helper, self.program
@@ -76,7 +90,7 @@ class _Writer:
 
     def node(self, operator: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
         """One operator; returns the name of its value."""
-        name = f"v{len(self.nodes)}"
+        name = f"{self.inner}v{len(self.nodes)}"
         make = self.onnx.helper
         self.nodes.append(
             make.make_node(operator, list(inputs), [name], domain=domain, **attributes)
@@ -87,13 +101,14 @@ class _Writer:
         held = np.asarray(array, dtype=object if kind is str else kind)
         key = (held.shape, kind, repr(held.tolist()) if kind is str else held.tobytes())
         if key not in self.constants:
+            name = f"{self.inner}c{len(self.constants)}"
             tensor = (
                 self.onnx.helper.make_tensor(
-                    f"c{len(self.constants)}", self.onnx.TensorProto.STRING, held.shape,
+                    name, self.onnx.TensorProto.STRING, held.shape,
                     [text.encode("utf-8", "surrogatepass") for text in held.ravel()],
                 ) if kind is str
                 else self.onnx.numpy_helper.from_array(
-                    np.ascontiguousarray(held).reshape(held.shape), f"c{len(self.constants)}"
+                    np.ascontiguousarray(held).reshape(held.shape), name
                 )
             )  # fmt: skip
             self.constants[key] = tensor
@@ -115,11 +130,26 @@ class _Writer:
 
     def write(self, step: Vector) -> str:
         operands = [self.operand(vector) for vector in step.operands]
+        if step.step in ("+", "-", "*", "/") and step.operands[1].step == "constant":
+            return self.with_constant(step.step, operands[0], step.operands[1].detail)
         if step.step in _SAME:
             return self.node(_SAME[step.step], *operands)
         if step.step in _TESTS:
             return self.double(self.node(_TESTS[step.step], *operands))
         return getattr(self, f"write_{step.step}")(step, *operands)  # type: ignore[no-any-return]
+
+    def with_constant(self, step: str, value: str, array: Any) -> str:
+        """A value and a constant, number by number.
+
+        onnxruntime leaves out the addition of what is almost 0 (1e-8) and the multiplication by
+        what is almost 1 (1e-5): those are written in a way that it does not see through.
+        """
+        if array.size == 1 and step in "+-" and 0.0 < abs(array.item()) < 1e-6:
+            return self.node("Sum", value, self.constant(array if step == "+" else -array))
+        if array.size == 1 and step in "*/" and 0.0 < abs(array.item() - 1.0) < 1e-3:
+            twice = self.node(_SAME[step], value, self.constant(2.0 * array))
+            return self.node("Mul", twice, self.constant(0.5 if step == "*" else 2.0))
+        return self.node(_SAME[step], value, self.constant(array))
 
     def write_read(self, step: Vector) -> str:
         given: Input = step.detail
@@ -162,7 +192,7 @@ class _Writer:
         held = step.operands[1].detail
         center = held.mean(axis=0)
         moved = held - center
-        x = self.node("Sub", x, self.constant(center))
+        x = self.with_constant("-", x, center)
         own = self.node("ReduceSum", self.node("Mul", x, x), self.whole(1))
         both = self.node("MatMul", x, self.constant(-2.0 * moved.T))
         norms = self.constant((moved * moved).sum(axis=1))

@@ -149,6 +149,12 @@ class ExpertEstimator(StreamEstimator):
         made = [self._state.predict_first(part) for part in parts]
         return self._as_values(np.concatenate(made) if made else np.empty((0, self._known)))
 
+    def _point_votes(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Stored points and what each adds to the outputs of each row: see ``_auto/_votes.py``."""
+        from kernelstream.models._auto._votes import point_votes  # rarely asked for
+
+        return point_votes(self._fitted(), check.check_rows(self, X))
+
     # ---- files ------------------------------------------------------------------------
 
     def _stored_arrays(self) -> dict[str, NDArray[Any]]:
