@@ -1,6 +1,7 @@
 """What the tool imports: nothing to say its version, little for a list, no more than it needs."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -8,6 +9,7 @@ import pytest
 
 from kernelstream import POLKClassifier, StreamModel, __version__
 from kernelstream.cli.commands import COMMANDS
+from kernelstream.cli.starting import use_one_thread
 
 SCRIPT = """
 import json, sys
@@ -91,3 +93,10 @@ def test_programs_of_others_find_what_was_not_imported_with_scikit_learn(tmp_pat
     found = {each["name"]: each["problem"] for each in json.loads(ended.stdout)["programs"]}
     assert found.pop("python:broken.Learner").startswith("cannot be imported: not today")
     assert not any(found.values())
+
+
+def test_the_environment_decides_how_many_threads_there_are(monkeypatch):
+    monkeypatch.setattr(os, "environ", {"OPENBLAS_NUM_THREADS": "3"})
+    use_one_thread()
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "3"
+    assert os.environ["MKL_NUM_THREADS"] == "1"

@@ -13,9 +13,10 @@ def main() -> None:
         print(__version__)
         sys.exit(0)
     try:
-        from kernelstream.cli.starting import collect_rarely
+        from kernelstream.cli.starting import collect_rarely, use_one_thread
 
         collect_rarely()
+        use_one_thread()
         from kernelstream.cli.app import run
 
         run()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import os
 import sys
 from types import ModuleType
 
@@ -17,6 +18,16 @@ def collect_rarely() -> None:
     """
     gc.set_threshold(20_000)
     atexit.register(gc.freeze)
+
+
+def use_one_thread() -> None:
+    """Let BLAS make no threads, unless the environment says how many.
+
+    Products that reach a model are computed by one anyway (``core/threads.py``); the others, made
+    when NumPy is imported, would take a fifth of the time of a short command to wait for work.
+    """
+    for library in ("OPENBLAS", "MKL", "BLIS"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
 
 def import_scikit_learn() -> None:
