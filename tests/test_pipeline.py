@@ -329,6 +329,9 @@ def test_targets_that_make_no_sense():
     cut_off = {**words.columns, "y": Text((np.arange(N) % 2).astype(np.int32), ["a", "a\0"])}
     with pytest.raises(ValueError, match="line 3, target 'y' holds a NUL character"):
         model.learn(Batch(cut_off, lines=words.lines))
+    prose = {**words.columns, "y": Text((np.arange(N) % 2).astype(np.int32), ["a", 70_000 * "b"])}
+    with pytest.raises(ValueError, match=r"line 3, target 'y' is a text of 70,000 characters"):
+        model.learn(Batch(prose, lines=words.lines))
     with pytest.raises(ValueError, match=r"line 2, target 'y' is 1e\+200: numbers up to 1e\+150"):
         numbers.learn(with_target(np.full(N, 1e200)))
 

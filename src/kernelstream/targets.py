@@ -14,6 +14,8 @@ from kernelstream.streams.batch import Batch, Column, Text
 
 #: Whole numbers as targets are classes if there are at most so many.
 MOST_WHOLE_CLASSES = 20
+#: Characters of a class at most: arrays of labels take as much for every row as for the longest.
+LONGEST_CLASS = 1000
 
 
 class Targets(NamedTuple):
@@ -127,4 +129,10 @@ def _texts(batch: Batch, name: str, column: Text) -> Targets:
         # NumPy drops it from the end of a text: two classes could become one.
         line = batch.lines[np.flatnonzero(codes == place)[0]]
         raise ValueError(f"line {line}, target {name!r} holds a NUL character")
+    for place in np.flatnonzero([len(text) > LONGEST_CLASS for text in texts])[:1]:
+        line = batch.lines[np.flatnonzero(codes == place)[0]]
+        raise ValueError(
+            f"line {line}, target {name!r} is a text of {len(texts[place]):,} characters; classes "
+            f"have {LONGEST_CLASS:,} at most: is it the right column?"
+        )
     return Targets(np.array(texts, dtype=np.str_)[codes], column.codes >= 0, "text")
