@@ -51,7 +51,7 @@ class Reading:
     def choose_columns(self, source: str, names: list[str]) -> list[str]:
         """The columns asked for and the target, in the order of the source."""
         columns = self.columns
-        targets = [self.target] if isinstance(self.target, str) else list(self.target or ())
+        targets = self.targets
         if twice := [name for place, name in enumerate(names) if name in names[:place]]:
             raise StreamError(f"{source} has the column {twice[0]!r} twice. Rename one of them.")
         for target in targets:
@@ -77,14 +77,20 @@ class Reading:
                 "Resume with the source that was read before."
             )
 
+    @property
+    def targets(self) -> list[str]:
+        """The columns to predict by name."""
+        return [self.target] if isinstance(self.target, str) else list(self.target or ())
+
     def check_unnamed(self, source: str, has_target: bool = True) -> None:
         """For sources without column names, which have one target, of a fixed name."""
         if self.drop:
             raise StreamError(f"{source} has no column names: {self.drop[0]!r} cannot be left out.")
-        if self.target not in (None, "target"):
-            raise StreamError(
-                f"{source} has no column names: its target is 'target', not {self.target!r}."
-            )
+        for name in self.targets:
+            if name != "target":
+                raise StreamError(
+                    f"{source} has no column names: its target is 'target', not {name!r}."
+                )
         if self.target is not None and not has_target:
             raise StreamError(f"{source} has features X but no target y.")
 

@@ -37,14 +37,15 @@ def _groups(experts: Any) -> list[tuple[Group, NDArray[np.float64]]]:
     """Groups in use and the weights of their experts in the mixture for any row."""
     if isinstance(experts, Tracker):
         return [(experts.group, np.ones(1))]
-    mixture = experts.mixture
+    committee = experts.leading
+    mixture = committee.mixture
     used, shares, powers = mixture.used[-1] != 0, mixture.shares[-1], mixture.powers[-1]
     first, second = mixture.pair[-1].tolist()
-    if experts.numbers:  # the second mixture adds to what the first one says
+    if committee.numbers:  # the second mixture adds to what the first one says
         first += second * (1.0 - powers[used].sum())
     weights = np.where(used, first * shares + second * powers, 0.0)
     found = []
-    for place, group in enumerate(experts.groups):
+    for place, group in enumerate(committee.groups):
         mine = slice(SIZE * place, SIZE * (place + 1))
         if group is not None and used[mine].any():
             found.append((group, weights[mine]))
