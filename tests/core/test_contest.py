@@ -107,6 +107,15 @@ def test_a_contest(numbers, alone):
         assert np.array_equal(out[:5], first[:5])
 
 
+@pytest.mark.parametrize(("lost", "doubt"), [(0, 1), (9, 0)])
+def test_trials_for_nothing_make_doubts_rare(lost, doubt):
+    first, y = predictions(False, 0, wrong_from=2 * N // 3)
+    status, out = np.zeros(1, CONTEST_STATUS), np.empty_like(first)
+    status["lost"] = lost
+    contest(status, False, first, first[:0], y, np.ones(N), out)
+    assert status[0]["doubt"] == doubt
+
+
 def test_a_model_that_is_as_good_as_ever_is_not_doubted():
     first, y = predictions(False, 0)
     status, out = np.zeros(1, CONTEST_STATUS), np.empty_like(first)

@@ -17,6 +17,7 @@ CONTEST_STATUS = np.dtype(
             ("slow", np.float64),  # and for longer
             ("variance", np.float64),
             ("doubt", np.int64),  # whether it became worse since
+            ("lost", np.int64),  # trials in a row that were for nothing
             ("odds", np.float64),  # logarithm, of the second model
             ("recent", np.float64),  # its share lately
             ("leads", np.int64),  # whether it predicts
@@ -28,6 +29,8 @@ CONTEST_STATUS = np.dtype(
 
 #: Rows over which the two means go, and rows before they are compared.
 FAST, SLOW, SETTLED = 50.0, 1000.0, 250
+#: Trials for nothing double the latter, so often at most.
+MOST_LOST = 4
 #: Doubt: the fast mean is so many of its deviations above the slow one, and so many times it. A
 #: trial costs some time and no error: doubt may be wrong more often than a mark of the history.
 FAR, TIMES = 4.0, 1.1
@@ -47,7 +50,8 @@ def watch_alone(now, loss):
     now.slow += slow * apart
     now.variance = (1.0 - slow) * (now.variance + slow * apart * apart)
     far = now.fast > now.slow + FAR * math.sqrt(now.variance / (2.0 * FAST))
-    if now.rows > SETTLED and far and now.fast > TIMES * now.slow:
+    settled = now.rows > SETTLED * 2 ** min(now.lost, MOST_LOST)
+    if settled and far and now.fast > TIMES * now.slow:
         now.doubt = 1
 
 

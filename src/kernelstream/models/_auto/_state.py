@@ -142,7 +142,10 @@ def _check_succession(experts: Succession) -> None:
     established, young, now = experts.established, experts.young, experts.status[0]
     if max(each.seen for each in experts.committees) > experts.seen:
         raise ValueError("the experts have learned more rows than there were")
-    if not 0.0 <= now["recent"] <= 1.0 or min(now["rows"], now["variance"], now["scale"]) < 0.0:
+    if (
+        not 0.0 <= now["recent"] <= 1.0
+        or min(now[name] for name in ("rows", "lost", "variance", "scale")) < 0
+    ):
         raise ValueError("the numbers of the contest are out of range")
     if young is not None and established.numbers and not now["other"] > 0.0:
         raise ValueError("the numbers of the contest are out of range")

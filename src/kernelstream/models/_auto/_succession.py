@@ -15,8 +15,8 @@ from kernelstream.models._auto._told import shares_of
 
 #: Rows before the first trial, and of a trial.
 _FIRST_TRIAL, _TRIAL = 2048, 2048
-#: From here on a trial ends where one of the two has so much of the share.
-_CLEAR, _CLEAR_FROM = 0.95, 1024
+#: From these rows on a trial ends where it is clear that it is lost, or won.
+_LOST_FROM, _WON_FROM, _CLEAR = 512, 1024, 0.95
 #: The odds (logarithm) with which a young committee begins.
 _BEGIN = -2.0
 
@@ -151,8 +151,9 @@ class Succession:
                 self.young = self.established.successor(self.seen)
                 now["odds"], now["recent"], now["other"] = _BEGIN, 0.0, now["scale"]
             return
-        clear = not 1.0 - _CLEAR < now["recent"] < _CLEAR
-        if young.seen >= _TRIAL or (young.seen >= _CLEAR_FROM and clear):
+        lost = young.seen >= _LOST_FROM and now["recent"] < 1.0 - _CLEAR
+        won = young.seen >= _WON_FROM and now["recent"] > _CLEAR
+        if young.seen >= _TRIAL or lost or won:
             self._end_trial(young_stays=now["recent"] > 0.5)
 
     def _may_try(self) -> bool:
@@ -161,11 +162,11 @@ class Succession:
 
     def _end_trial(self, young_stays: bool) -> None:
         """One of the two stays, and is watched from now on."""
-        scale = self.status[0]["other" if young_stays else "scale"]
+        scale, lost = self.status[0]["other" if young_stays else "scale"], self.status[0]["lost"]
         if young_stays and self.young is not None:
             sizes, self.established = self.established.sizes, self.young
             self.established.resize(sizes)
             self.began += 1
         self.young = None
         self.status[...] = np.zeros(1, CONTEST_STATUS)
-        self.status["scale"] = scale
+        self.status["scale"], self.status["lost"] = scale, 0 if young_stays else lost + 1
