@@ -32,7 +32,7 @@ FAST, SLOW, SETTLED = 50.0, 1000.0, 250
 #: Trials for nothing double the latter, so often at most.
 MOST_LOST = 4
 #: Doubt: the fast mean is so many of its deviations above the slow one, and so many times it. A
-#: trial costs some time and no error: doubt may be wrong more often than a mark of the history.
+#: trial costs time and hardly any error: doubt may be wrong more often than a mark of the history.
 FAR, TIMES = 4.0, 1.1
 #: Rows over which the share of the second model is averaged.
 LATELY = 200.0
