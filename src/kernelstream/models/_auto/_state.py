@@ -88,7 +88,7 @@ class AutoState(UnitState):
         cls, header: Mapping[str, Any], arrays: Mapping[str, Any], features: int
     ) -> AutoState:
         """The state behind :meth:`to_document`; ValueError if it cannot be one."""
-        header = {"rows": header["seen"], "began": 0, "young": None, **header}  # as before 0.3
+        header = {"rows": header["seen"], "began": 0, "young": None, **header}  # old files
         numbers = header["target"] is not None
         outputs, moving = header["outputs"], header["moving"]
         whole = [outputs, features, *(header[name] for name in ("rows", "marks_met", "began"))]
