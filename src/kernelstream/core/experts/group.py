@@ -23,6 +23,7 @@ from kernelstream.core.experts.steps import (
 from kernelstream.core.exponential import LOG2_E, UNDERFLOW, decay
 from kernelstream.core.jit import compiled, inner
 from kernelstream.core.lanes import add_multiple, dot, fma
+from kernelstream.core.rotations import leave_triangle, rotate_rows, rotate_symmetric
 from kernelstream.core.splitmix import uniform
 from kernelstream.core.triangles import (
     multiply_back,
@@ -126,34 +127,13 @@ def add_point(group, z, square, novelty, u, h, k, work):
 def drop_point(group, j, cosines, sines, carry):
     """Take point j out: what is left is the projection on the span of the others.
 
-    Coordinates are rotated, each with the next, until only the last one depends on the point;
-    then that one goes. The order of the points stays, and so does the triangle.
+    The order of the points stays, and so does the triangle.
     """
     status = group.status[0]
-    n = status.points
-    last = n - 1
-    inverse = group.inverse
-    for i in range(j + 1):
-        carry[i] = inverse[row_start(j) + i]
-    for c in range(j, last):
-        row, below = row_start(c), row_start(c + 1)
-        x, y = carry[j], inverse[below + j]
-        length = math.sqrt(fma(x, x, y * y))
-        cosine, sine = y / length, x / length
-        cosines[c], sines[c] = cosine, sine
-        carry[c + 1] = 0.0
-        for i in range(j):
-            x, y = carry[i], inverse[below + i]
-            inverse[row + i] = fma(cosine, x, -sine * y)
-            carry[i] = fma(sine, x, cosine * y)
-        carry[j] = length
-        for i in range(j + 1, c + 2):  # without column j
-            x, y = carry[i], inverse[below + i]
-            inverse[row + i - 1] = fma(cosine, x, -sine * y)
-            carry[i] = fma(sine, x, cosine * y)
-    for row in range(len(group.weights)):
-        rotate(group.weights[row], 0, j, last, cosines, sines)
-    rotate_covariance(group.covariance, j, last, cosines, sines, carry)
+    last = status.points - 1
+    leave_triangle(group.inverse, last + 1, j, cosines, sines, carry)
+    rotate_rows(group.weights, j, last, cosines, sines)
+    rotate_symmetric(group.covariance, j, last, cosines, sines, carry)
     for i in range(j, last):
         group.norms[i] = group.norms[i + 1]
     for q in range(len(group.points)):
@@ -161,39 +141,6 @@ def drop_point(group, j, cosines, sines, carry):
             group.points[q, i] = group.points[q, i + 1]
     status.points = last
     status.changes += 1
-
-
-@inner
-def rotate(numbers, start, first, last, cosines, sines):
-    """Rotate numbers after ``start``, each with the next, from ``first`` to ``last``."""
-    x = numbers[start + first]
-    for c in range(first, last):
-        y = numbers[start + c + 1]
-        numbers[start + c] = fma(cosines[c], x, -sines[c] * y)
-        x = fma(sines[c], x, cosines[c] * y)
-    numbers[start + last] = x
-
-
-@inner
-def rotate_covariance(covariance, first, last, cosines, sines, carry):
-    """The same on both sides of a symmetric matrix."""
-    for i in range(first + 1):
-        carry[i] = covariance[row_start(first) + i]
-    for c in range(first, last):
-        row, below = row_start(c), row_start(c + 1)
-        # Row c + 1 in the rotated coordinates before c; row c waits in ``carry``.
-        rotate(covariance, below, first, c, cosines, sines)
-        cosine, sine = cosines[c], sines[c]
-        for i in range(c):
-            x, y = carry[i], covariance[below + i]
-            covariance[row + i] = fma(cosine, x, -sine * y)
-            carry[i] = fma(sine, x, cosine * y)
-        d, x, e = carry[c], covariance[below + c], covariance[below + c + 1]
-        a, b = fma(cosine, d, -sine * x), fma(cosine, x, -sine * e)
-        covariance[row + c] = fma(cosine, a, -sine * b)
-        carry[c] = fma(sine, a, cosine * b)
-        a, b = fma(sine, d, cosine * x), fma(sine, x, cosine * e)
-        carry[c + 1] = fma(sine, a, cosine * b)
 
 
 @inner

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
-from scipy.linalg.lapack import dtrtri
+from scipy.linalg import eigh, qr
+from scipy.linalg.blas import dsyrk, dtrmm, dtrsm
+from scipy.linalg.lapack import dpotrf, dtrtri
 
 from kernelstream.core.experts.group import (
     GROUP_STATUS,
@@ -193,11 +194,17 @@ class Group:
         state, n = self.state, self.order
         status = state.status[0]
         points = state.points[:, :n] * np.sqrt(state.scales)[:, None]
-        squares = np.maximum(
-            state.norms[:n, None] + state.norms[None, :n] - 2.0 * points.T @ points, 0.0
-        )
-        np.fill_diagonal(squares, 0.0)
-        return status["amplitude"] * np.exp(-status["gamma"] * squares) + 1.0  # type: ignore[no-any-return]
+        values = points.T @ points
+        values *= -2.0
+        values += state.norms[:n, None]
+        values += state.norms[None, :n]
+        np.maximum(values, 0.0, out=values)
+        np.fill_diagonal(values, 0.0)
+        values *= -status["gamma"]
+        np.exp(values, out=values)
+        values *= status["amplitude"]
+        values += 1.0
+        return values  # type: ignore[no-any-return]
 
     def residual(self) -> float:
         """max |T^T T K - I|: how good the factor is."""
@@ -235,28 +242,32 @@ class Group:
         status = state.status
         if n == 0:
             return
-        values = self.gram() @ unpacked(state.inverse, n).T  # rows: the points' coordinates
+        # Half of most products is zeros: BLAS for triangles. Rows: the points' coordinates, K T^T.
+        values = dtrmm(1.0, unpacked(state.inverse, n).T, self.gram().T, side=1)
         functions = state.weights[:, :n] @ values.T
-        spread = values @ _root(unpacked(state.covariance, n))
+        root = _root(unpacked(state.covariance, n))
+        spread = dtrmm(1.0, root, values, side=1, lower=1, overwrite_b=1)
         if self.age >= FIRST_SCALES:
             self._learn_metric()
-        gram = self.gram()
-        own = independent_points(gram, 0.1 * NOVEL * (status[0]["amplitude"] + 1.0))
-        if len(own) < n:
+        gram, least = self.gram(), 0.1 * NOVEL * (status[0]["amplitude"] + 1.0)
+        root, info = dpotrf(gram, lower=1)
+        if info or not (np.square(root.diagonal()) > least).all():
+            own = independent_points(gram, least)
             state.points[:, : len(own)] = state.points[:, own]
             state.norms[: len(own)] = state.norms[own]
             functions, gram, spread = functions[:, own], gram[np.ix_(own, own)], spread[own]
             status["points"] = n = len(own)
-        root = cholesky(gram, lower=True)
-        inverse = np.tril(dtrtri(root, lower=1)[0])
+            root, info = dpotrf(gram, lower=1)
+        inverse = dtrtri(root, lower=1)[0]
         state.inverse[: triangle(n)] = packed(inverse)
-        state.weights[:, :n] = functions @ inverse.T
+        state.weights[:, :n] = dtrmm(1.0, inverse, functions.T, lower=1).T
         # With C = B B^T: (kept inverse(C) + (1 - kept) I)^-1 = B (kept I + (1 - kept) B^T B)^-1 B^T
-        spread = inverse @ spread
-        certain = (1.0 - kept) * (spread.T @ spread)
+        spread = dtrmm(1.0, inverse, spread, lower=1, overwrite_b=1)
+        certain = dsyrk(1.0 - kept, spread, trans=1, lower=1)
         np.fill_diagonal(certain, certain.diagonal() + kept)
-        spread = solve_triangular(cholesky(certain, lower=True), spread.T, lower=True)
-        state.covariance[: triangle(n)] = packed(spread.T @ spread)
+        certain = dpotrf(certain, lower=1, overwrite_a=1)[0]
+        spread = dtrsm(1.0, certain, spread, side=1, lower=1, trans_a=1, overwrite_b=1)
+        state.covariance[: triangle(n)] = packed(dsyrk(1.0, spread, lower=1))
 
     def _learn_metric(self) -> None:
         state, n = self.state, self.order
@@ -313,12 +324,13 @@ class Group:
 
 
 def _root(lower: NDArray[np.float64]) -> NDArray[np.float64]:
-    """R with R R^T = C, a covariance of which the lower triangle is held."""
-    try:
-        return cholesky(lower + _LEAST * np.eye(len(lower)), lower=True)  # type: ignore[no-any-return]
-    except LinAlgError:  # rounding made it indefinite
-        sizes, axes = eigh(lower, lower=True)
-        return axes * np.sqrt(np.maximum(sizes, _LEAST))  # type: ignore[no-any-return]
+    """A lower triangle R with R R^T = C, a covariance of which the lower triangle is held."""
+    root, info = dpotrf(lower + _LEAST * np.eye(len(lower)), lower=1)
+    if info == 0:
+        return root  # type: ignore[no-any-return]
+    sizes, axes = eigh(lower, lower=True)  # rounding made it indefinite
+    upper = qr(np.sqrt(np.maximum(sizes, _LEAST))[:, None] * axes.T, mode="r")[0]
+    return upper.T  # type: ignore[no-any-return]
 
 
 def amplitude(scale: float, numbers: bool) -> float:
