@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelstream.core.experts.steps import logistic
+from kernelstream.core.experts.steps import logistic, solve_logistic
 from kernelstream.core.jit import compiled, inner
 
 #: The part of the shares that is given back in each row.
@@ -20,11 +20,11 @@ BACK = 1e-3
 FLOOR = 0.02
 #: The step of the powers.
 POWER_STEP = 0.05
-#: The step of the calibration.
-CALIBRATION_STEP = 0.1
+#: How uncertain the numbers of the calibration are at first (variance), and their largest size.
+UNCALIBRATED, STEEPEST = (1.0, 0.05, 0.25), 8.0
 #: Rows over which shares are averaged for decisions.
 RECENT = 512.0
-#: Rows over which the fit of the pool of numbers forgets.
+#: Rows over which the fit of the pool of numbers and the calibration forget.
 LONG = 1e4
 
 
@@ -39,8 +39,14 @@ class MixtureState(NamedTuple):
     powers: NDArray[np.float64]  # (mixtures, e)
     squares: NDArray[np.float64]  # (mixtures, e, e) of gradients (diagonal); or a covariance
     pair: NDArray[np.float64]  # (mixtures, 2) shares of the two ways
-    calibration: NDArray[np.float64]  # (mixtures, 6) see `calibrate`: numbers, squared gradients
+    calibration: NDArray[np.float64]  # (mixtures, 9) see `calibrate`: numbers, their covariance
     scales: NDArray[np.float64]  # (mixtures, e + 2) squared errors of numbers; of the two ways last
+
+
+def uncalibrated() -> NDArray[np.float64]:
+    """(9,) of `MixtureState.calibration`: probabilities as they are."""
+    a, b, c = UNCALIBRATED
+    return np.array([1.0, 1.0, 0.0, a, 0.0, b, 0.0, 0.0, c])
 
 
 @inner
@@ -82,7 +88,7 @@ def calibrate(calibration, m, out, t):
 
     The probability p of the likeliest class becomes 1 / (1 + exp(-(a log p - b log(1 - p) + c))),
     which can also level off where labels are noisy; the others keep their proportions, and the
-    likeliest class stays so. Returns it, log p, -log(1 - p) and its new probability.
+    likeliest class stays so. Returns it, log p and -log(1 - p).
     """
     classes = out.shape[2]
     best, other = 0, 0.0
@@ -92,7 +98,7 @@ def calibrate(calibration, m, out, t):
     p = min(out[t, m, best], 1.0 - 1e-6)
     low, high = math.log(p), -math.log(1.0 - p)
     if classes == 1:
-        return best, low, high, 1.0
+        return best, low, high
     for c in range(classes):
         if c != best:
             other = max(other, out[t, m, c])
@@ -106,20 +112,36 @@ def calibrate(calibration, m, out, t):
             if c != best:
                 out[t, m, c] *= (1.0 - shown) / rest
         out[t, m, best] = shown
-    return best, low, high, confidence
+    return best, low, high
 
 
 @inner
-def follow_confidence(calibration, m, importance, low, high, confidence, right):
-    """A step of the numbers of `calibrate` on the log loss of being right."""
-    slope = importance * ((1.0 if right else 0.0) - confidence)
-    gradient = (slope * low, slope * high, slope)
-    for i in range(3):
-        calibration[m, 3 + i] += gradient[i] * gradient[i]
-        step = CALIBRATION_STEP / math.sqrt(calibration[m, 3 + i] + 1.0)
-        calibration[m, i] += step * gradient[i]
-    for i in range(2):
-        calibration[m, i] = min(3.0, max(0.0, calibration[m, i]))
+def follow_confidence(calibration, m, importance, low, high, right):
+    """A step of the numbers of `calibrate` on the log loss of being right.
+
+    Of second order, as the numbers act alike: first-order steps took tens of thousands of rows
+    where labels are noisy. The covariance is held as a triangle, row by row.
+    """
+    now = calibration[m]
+    h0 = now[3] * low + now[4] * high + now[6]
+    h1 = now[4] * low + now[5] * high + now[7]
+    h2 = now[6] * low + now[7] * high + now[8]
+    variance = h0 * low + h1 * high + h2
+    margin = now[0] * low + now[1] * high + now[2]
+    s = solve_logistic(margin if right else -margin, importance * variance)
+    move = importance * (s if right else -s)
+    now[0] = min(STEEPEST, max(0.0, now[0] + move * h0))
+    now[1] = min(STEEPEST, max(0.0, now[1] + move * h1))
+    now[2] += move * h2
+    bend = importance * s * (1.0 - s)
+    gain = bend / (1.0 + bend * variance)
+    kept = 1.0 - 1.0 / LONG
+    now[3] = kept * (now[3] - gain * h0 * h0) + UNCALIBRATED[0] / LONG
+    now[4] = kept * (now[4] - gain * h1 * h0)
+    now[5] = kept * (now[5] - gain * h1 * h1) + UNCALIBRATED[1] / LONG
+    now[6] = kept * (now[6] - gain * h2 * h0)
+    now[7] = kept * (now[7] - gain * h2 * h1)
+    now[8] = kept * (now[8] - gain * h2 * h2) + UNCALIBRATED[2] / LONG
 
 
 @compiled
@@ -153,11 +175,11 @@ def mix_classes(mixture, probabilities, targets, sample_weights, out):
             for c in range(classes):
                 second[c] /= total
                 out[t, m, c] = mixture.pair[m, 0] * first[c] + mixture.pair[m, 1] * second[c]
-            best, low, high, confidence = calibrate(mixture.calibration, m, out, t)
+            best, low, high = calibrate(mixture.calibration, m, out, t)
             if len(targets) == 0:
                 continue
             y, importance = np.int64(targets[t]), sample_weights[t]
-            follow_confidence(mixture.calibration, m, importance, low, high, confidence, y == best)
+            follow_confidence(mixture.calibration, m, importance, low, high, y == best)
             for e in range(experts):
                 if mixture.used[m, e]:
                     likelihood[e] = logs[e, y]

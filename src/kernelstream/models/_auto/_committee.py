@@ -8,7 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream.core.experts.linear import LINEAR_STATUS, LinearState, linear_pass
-from kernelstream.core.experts.mixture import MixtureState, mix_classes, mix_numbers
+from kernelstream.core.experts.mixture import (
+    MixtureState,
+    mix_classes,
+    mix_numbers,
+    uncalibrated,
+)
 from kernelstream.core.experts.targets import chain_pass, level_pass
 from kernelstream.models._auto._group import FIRST_SCALES, SIZE, Group, is_renewal, next_renewal
 from kernelstream.models._auto._history import FIRST
@@ -155,7 +160,7 @@ class Committee:
             used, np.zeros(1), even.copy(), even.copy(), even.copy(),
             np.zeros_like(even) if self.numbers else even.copy(),
             squares, np.full((len(used), 2), 0.5),
-            np.tile([1.0, 1.0, 0.0, 0.0, 0.0, 0.0], (len(used), 1)), np.ones((len(used), e + 2)),
+            np.tile(uncalibrated(), (len(used), 1)), np.ones((len(used), e + 2)),
         )  # fmt: skip
 
     @property

@@ -82,7 +82,7 @@ def read_committee(
             raise ValueError("a linear expert is of another kind")
         if not -1.0 <= linear.status[0]["last"] < committee.outputs and not numbers:
             raise ValueError("the last class is unknown")
-    fill(_plain_arrays(committee), arrays)
+    fill(_plain_arrays(committee), _with_covariance(committee, arrays))
     for name in _COUNTS:
         setattr(committee, name, header[name])
     for name in ("leader", "challenger"):
@@ -91,6 +91,15 @@ def read_committee(
         setattr(committee, name, header[name])
     committee.closed = {float(s): (int(a), int(b)) for s, a, b in header["closed"]}
     _check_committee(committee)
+
+
+def _with_covariance(committee: Committee, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Earlier files calibrate by first-order steps: their three numbers are where it begins."""
+    name, new = "mixture_calibration", committee.mixture.calibration
+    old = arrays[name]
+    if old.shape != (len(new), 6) or old.dtype != new.dtype:
+        return arrays
+    return {**arrays, name: np.column_stack([old[:, :3], new[:, 3:]])}
 
 
 def _plain_arrays(committee: Committee) -> Arrays:
@@ -111,7 +120,8 @@ def _check_committee(committee: Committee) -> None:
     used = np.isin(mixture.used, (0, 1)).all()
     shares = (mixture.shares >= 0.0).all() and np.allclose(sums, 1.0)
     pairs = (mixture.pair > 0.0).all() and np.allclose(mixture.pair.sum(axis=1), 1.0)
-    if not used or not shares or not pairs or (mixture.scales <= 0.0).any():
+    variances = mixture.calibration[:, [3, 5, 8]]
+    if not used or not shares or not pairs or min(mixture.scales.min(), variances.min()) <= 0.0:
         raise ValueError("the shares of the experts are out of range")
     for place, group in enumerate(committee.groups):
         mine = mixture.used[:, SIZE * place : SIZE * (place + 1)]

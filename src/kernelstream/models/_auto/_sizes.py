@@ -128,6 +128,6 @@ def _committee_bytes(
             experts += 8 * width * ((1 if sizes.diagonal else width) + outputs)
             experts += LINEAR_STATUS.itemsize
             count += 1
-    mixture = 8 * (1 if delayed else 2) * (count * (count + 6) + 10) + 8
+    mixture = 8 * (1 if delayed else 2) * (count * (count + 6) + 13) + 8
     counts = 8 * len(DECAYS) * (outputs + 1) * outputs
     return groups + experts + mixture + counts
