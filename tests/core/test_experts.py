@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 
 from kernelstream.core.experts import steps
+from kernelstream.core.experts.mixture import LATEST, SPREAD, mix_numbers
 from kernelstream.core.jit import INTERPRETED, compiled
 from kernelstream.core.splitmix import uniform
 from kernelstream.core.units import ColumnUnits, moving_units
+from kernelstream.models._auto._committee import Committee
 from kernelstream.models._auto._group import Group, unpacked
+from kernelstream.models._auto._sizes import Sizes
 from tests.core.tools import size
 from tests.naive import experts as naive
 
@@ -66,6 +69,31 @@ def test_a_group_of_experts(kind, outputs):
     assert group.residual() < 1e-9
     if kind == "random":
         assert group.order == most  # points were replaced
+
+
+@pytest.mark.parametrize("alike", [0.3, 1e-6])
+def test_a_mixture_of_numbers(alike):
+    """Also where experts hardly differ."""
+    random = np.random.default_rng(0)
+    y, weights = random.normal(size=N), random.uniform(0.5, 2.0, N)
+    shared = random.normal(size=N)
+    opinions = y[:, None] + 0.3 * shared[:, None] + alike * random.normal(size=(N, 5))
+    opinions[:, 3] += 2.0 * np.exp(-np.arange(N) / 20.0)  # one that learns slowly
+    y[N // 2] = 30.0
+    committee = Committee(3, 1, True, Sizes(8, 8, 64, False), True, "auto", 0)
+    chosen = np.flatnonzero(committee.mixture.used[0])
+    committee.mixture.used[0, chosen[5:]] = 0
+    for shares in (committee.mixture.shares, committee.mixture.past, committee.mixture.recent):
+        shares[0, chosen[5:]] = 0.0
+        shares /= shares.sum()
+    numbers, out = np.zeros((N, committee.experts, 1)), np.empty((N, 1, 1))
+    numbers[:, chosen[:5], 0] = opinions
+    mix_numbers(committee.mixture, numbers, y, weights, out)
+    twin = naive.NumberMixture(5, SPREAD, LATEST)
+    expected = [twin.step(*row) for row in zip(opinions, y, weights, strict=True)]
+    assert np.allclose(out[:, 0, 0], expected, rtol=1e-6, atol=1e-8)
+    assert committee.mixture.scales[0, [*chosen[:5], -2, -1]] == pytest.approx(twin.scales)
+    assert committee.mixture.pair[0] == pytest.approx(twin.pair)
 
 
 @pytest.mark.parametrize("full", [False, True])

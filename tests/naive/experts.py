@@ -123,3 +123,44 @@ class Group:
             self.points, self.mu = self.points[order], self.mu[order]
             self.Sigma = self.Sigma[np.ix_(order, order)]
         return said, v
+
+
+class NumberMixture:
+    """Experts of numbers mixed: shares by likelihood, a pool by ridge regression on differences."""
+
+    def __init__(self, experts, spread, latest):
+        self.shares = self.past = np.full(experts, 1.0 / experts)
+        self.pair, self.scales = np.full(2, 0.5), np.ones(experts + 2)
+        self.latest, self.seen = latest, 0
+        self.moment = np.zeros(experts)
+        self.covariance, self.spread = spread * np.eye(experts), spread
+
+    def step(self, numbers, y, importance):
+        """The prediction from before the row."""
+        e = len(numbers)
+        first = self.shares @ numbers
+        x = numbers - first
+        powers = self.covariance @ self.moment
+        second = first + powers @ x
+        made = self.pair @ [first, second]
+        self.seen += 1
+        rate = max(self.latest / (self.seen + self.latest), 1.0 / 512.0)
+        noise = self.scales[e]
+        error = y - np.append(numbers, [first, second])
+        likelihood = -2.5 * np.log1p(error**2 / (4.0 * self.scales)) - 0.5 * np.log(self.scales)
+        counts = 5.0 / (4.0 + error**2 / self.scales)
+        self.scales = np.maximum(1e-12, self.scales + rate * (counts * error**2 - self.scales))
+        shares = self.shares * np.exp(importance * (likelihood[:e] - likelihood[:e].max()))
+        shares /= shares.sum()
+        self.past = self.past + (shares - self.past) / (self.seen + 1.0)
+        self.shares = 0.999 * shares + 0.001 * (0.9 * self.past + 0.1 / e)
+        odds = self.pair[1] / self.pair[0] * np.exp(importance * (likelihood[-1] - likelihood[-2]))
+        self.pair = 0.999 * np.array([1.0, odds]) / (1.0 + odds) + 0.0005
+        # A target three deviations from what was predicted at most; then some way to the prior.
+        target = powers @ x + np.clip(error[-1], -3.0 * np.sqrt(noise), 3.0 * np.sqrt(noise))
+        precision = np.linalg.inv(self.covariance) + importance * np.outer(x, x) / noise
+        moment = self.moment + importance * target * x / noise
+        reduced = np.linalg.inv(precision)
+        self.covariance = 0.9999 * reduced + 1e-4 * self.spread * np.eye(e)
+        self.moment = np.linalg.solve(self.covariance, reduced @ moment)
+        return made

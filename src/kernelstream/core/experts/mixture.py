@@ -26,6 +26,11 @@ UNCALIBRATED, STEEPEST = (1.0, 0.05, 0.25), 8.0
 RECENT = 512.0
 #: Rows over which the fit of the pool of numbers and the calibration forget.
 LONG = 1e4
+#: Variance of what that fit adds to the share of an expert, before any row: experts that resemble
+#: each other must not be played off against each other.
+SPREAD = 0.03
+#: Errors of experts shrink while they learn: the latest third of the rows counts most.
+LATEST = 3.0
 
 
 class MixtureState(NamedTuple):
@@ -229,7 +234,7 @@ def fit_pool(mixture, m, x, h, error, importance):
             reduced = mixture.squares[m, i, q] - gain * h[i] * h[q]
             mixture.squares[m, i, q] = kept * reduced
         if mixture.used[m, i]:
-            mixture.squares[m, i, i] += 10.0 * (1.0 - kept)
+            mixture.squares[m, i, i] += SPREAD * (1.0 - kept)
 
 
 @compiled
@@ -240,7 +245,7 @@ def mix_numbers(mixture, numbers, targets, sample_weights, out):
     for t in range(len(numbers)):
         if len(targets):
             mixture.seen[0] += 1.0
-        rate = max(1.0 / (mixture.seen[0] + 1.0), 1.0 / RECENT)
+        rate = max(LATEST / (mixture.seen[0] + LATEST), 1.0 / RECENT)
         for m in range(len(mixture.shares)):
             first = 0.0
             for e in range(experts):

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from kernelstream.core.experts.linear import LINEAR_STATUS, LinearState, linear_pass
 from kernelstream.core.experts.mixture import (
+    SPREAD,
     MixtureState,
     mix_classes,
     mix_numbers,
@@ -155,7 +156,7 @@ class Committee:
         e = self.experts
         squares = np.zeros((len(used), e, e))
         if self.numbers:
-            squares[:, range(e), range(e)] = 10.0 * used
+            squares[:, range(e), range(e)] = SPREAD * used
         return MixtureState(
             used, np.zeros(1), even.copy(), even.copy(), even.copy(),
             np.zeros_like(even) if self.numbers else even.copy(),
@@ -312,7 +313,7 @@ class Committee:
                 errors = made[-EVERY:, :, 0] - latest[1][-EVERY:, None]
                 mixture.scales[:, mine] = np.maximum(np.square(errors).mean(axis=0), 1e-12)
                 own = range(mine.start, mine.stop)
-                mixture.squares[:, own, own] = 10.0
+                mixture.squares[:, own, own] = SPREAD
         for shares in (mixture.shares, mixture.past, mixture.recent):
             shares[:, mine] = start * mixture.used[:, mine]
             shares /= shares.sum(axis=1, keepdims=True)
