@@ -19,6 +19,7 @@ from kernelstream.core.experts.targets import chain_pass, level_pass
 from kernelstream.models._auto._group import FIRST_SCALES, SIZE, Group, is_renewal, next_renewal
 from kernelstream.models._auto._history import FIRST
 from kernelstream.models._auto._sizes import DECAYS, LINEAR, SCALES, WIDEST_METRIC, Sizes
+from kernelstream.models._auto._units import near
 
 #: How far length scales may move.
 _COARSEST, _FINEST = 1 / 32, 512.0
@@ -231,12 +232,13 @@ class Committee:
         n = len(rows)
         opinions = np.zeros((n, self.experts, self.outputs))
         out = np.empty((n, len(self.mixture.shares), self.outputs))
+        fitted = near(targets) if self.numbers else targets
         for place, group in enumerate(self.groups):
             if group is not None:
-                group.run(rows, targets, weights, opinions, SIZE * place)
+                group.run(rows, fitted, weights, opinions, SIZE * place)
         first = SIZE * len(self.groups)
         for linear in self.linear:
-            linear_pass(linear, rows, targets, weights, opinions, first)
+            linear_pass(linear, rows, fitted, weights, opinions, first)
             first += 1
         if self.numbers:
             level_pass(self.last, self.level, self.level_seen, targets, opinions, first)
@@ -252,6 +254,7 @@ class Committee:
 
     def change(self, rows: Any, targets: Any, surprised: bool) -> None:
         """What changes after a pass. ``rows`` and ``targets`` are the latest that were learned."""
+        targets = near(targets) if self.numbers else targets
         for group in self.groups:
             if group is not None and is_renewal(group.age):
                 group.renew()

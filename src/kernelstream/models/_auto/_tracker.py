@@ -14,7 +14,7 @@ from kernelstream.models._auto._group import Group, unpacked
 from kernelstream.models._auto._intervals import Intervals
 from kernelstream.models._auto._learning import UnitState
 from kernelstream.models._auto._several import SeveralUnits
-from kernelstream.models._auto._units import RowUnits, TargetUnits
+from kernelstream.models._auto._units import RowUnits, TargetUnits, near
 from kernelstream.parts import Arrays, part_of, prefixed
 
 
@@ -144,7 +144,7 @@ class TrackerState(UnitState):
         return np.array([self.intervals.half_width(c, coverage) for c in every])
 
     def _run(self, rows: Any, targets: Any, weights: Any) -> tuple[Any, Any]:
-        return self.experts.run(rows, targets, weights)
+        return self.experts.run(rows, targets if self.targets is None else near(targets), weights)
 
     # ---- files ------------------------------------------------------------------------
 

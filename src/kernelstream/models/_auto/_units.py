@@ -13,7 +13,9 @@ from kernelstream.core.units import FARTHEST, SETTLED, ColumnUnits, moving_units
 from kernelstream.rows import count_rows
 
 #: Prepared numbers beyond count as this; and targets in units.
-_LARGEST, _LARGEST_TARGET = 1e3, 30.0
+_LARGEST, _LARGEST_TARGET = 1e3, 1e6
+#: Experts that fit a function learn from targets within so many units: one far out would spoil it.
+_NEAR_TARGET = 30.0
 #: Features beyond are folded into so many columns, 2^9.
 WIDEST = 512
 
@@ -88,6 +90,11 @@ def _folded(features: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float
     return (mixed >> np.uint64(23)).astype(np.int64), sign
 
 
+def near(targets: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Targets of numbers, in units, as functions are fitted to them."""
+    return np.clip(targets, -_NEAR_TARGET, _NEAR_TARGET)
+
+
 class TargetUnits:
     """Mean and deviation of a target of numbers, refitted at rows 1, 2, 4, 8, ..."""
 
@@ -135,7 +142,7 @@ class TargetUnits:
         return math.sqrt(self.variance) > 3.0 * self.scale or apart > 3.0 * self.scale
 
     def measure(self, targets: NDArray[np.float64]) -> NDArray[np.float64]:
-        """In units; what is far out counts as much as the farthest that experts can take."""
+        """In units, whose squares can be added."""
         found = (targets - self.center) / self.unit
         return np.clip(found, -_LARGEST_TARGET, _LARGEST_TARGET)
 
