@@ -262,11 +262,11 @@ def mix_numbers(mixture, numbers, targets, sample_weights, out):
             for e in range(experts):
                 if mixture.used[m, e]:
                     error = y - numbers[t, e, 0]
-                    likelihood[e] = log_density(error, mixture.scales[m, e])
+                    likelihood[e] = log_density(error, mixture.scales[m, experts])
                     mixture.scales[m, e] = follow_scale(mixture.scales[m, e], error, rate)
             share_out(mixture, m, importance, likelihood)
             a = log_density(y - first, mixture.scales[m, experts])
-            b = log_density(y - second, mixture.scales[m, experts + 1])
+            b = log_density(y - second, mixture.scales[m, experts])
             fit_pool(mixture, m, x, h, y - second, importance)
             for way in range(2):
                 error = y - (first if way == 0 else second)
