@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelstream.core.experts import steps
-from kernelstream.core.experts.mixture import LATEST, SPREAD, mix_numbers
+from kernelstream.core.experts.mixture import SPREAD, mix_numbers
 from kernelstream.core.jit import INTERPRETED, compiled
 from kernelstream.core.splitmix import uniform
 from kernelstream.core.units import ColumnUnits, moving_units
@@ -89,7 +89,7 @@ def test_a_mixture_of_numbers(alike):
     numbers, out = np.zeros((N, committee.experts, 1)), np.empty((N, 1, 1))
     numbers[:, chosen[:5], 0] = opinions
     mix_numbers(committee.mixture, numbers, y, weights, out)
-    twin = naive.NumberMixture(5, SPREAD, LATEST)
+    twin = naive.NumberMixture(5, SPREAD)
     expected = [twin.step(*row) for row in zip(opinions, y, weights, strict=True)]
     assert np.allclose(out[:, 0, 0], expected, rtol=1e-6, atol=1e-8)
     assert committee.mixture.scales[0, [*chosen[:5], -2, -1]] == pytest.approx(twin.scales)

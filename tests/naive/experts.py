@@ -128,10 +128,10 @@ class Group:
 class NumberMixture:
     """Experts of numbers mixed: shares by likelihood, a pool by ridge regression on differences."""
 
-    def __init__(self, experts, spread, latest):
+    def __init__(self, experts, spread):
         self.shares = self.past = np.full(experts, 1.0 / experts)
         self.pair, self.scales = np.full(2, 0.5), np.ones(experts + 2)
-        self.latest, self.seen = latest, 0
+        self.seen = 0
         self.moment = np.zeros(experts)
         self.covariance, self.spread = spread * np.eye(experts), spread
 
@@ -144,7 +144,7 @@ class NumberMixture:
         second = first + powers @ x
         made = self.pair @ [first, second]
         self.seen += 1
-        rate = max(self.latest / (self.seen + self.latest), 1.0 / 512.0)
+        rate = max(1.0 / (self.seen + 1.0), 1.0 / 512.0)
         noise = self.scales[e]
         error = y - np.append(numbers, [first, second])
         likelihood = -2.5 * np.log1p(error**2 / (4.0 * self.scales)) - 0.5 * np.log(self.scales)

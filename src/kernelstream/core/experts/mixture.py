@@ -29,8 +29,6 @@ LONG = 1e4
 #: Variance of what that fit adds to the share of an expert, before any row: experts that resemble
 #: each other must not be played off against each other.
 SPREAD = 0.03
-#: Errors of experts shrink while they learn: the latest third of the rows counts most.
-LATEST = 3.0
 
 
 class MixtureState(NamedTuple):
@@ -245,7 +243,7 @@ def mix_numbers(mixture, numbers, targets, sample_weights, out):
     for t in range(len(numbers)):
         if len(targets):
             mixture.seen[0] += 1.0
-        rate = max(LATEST / (mixture.seen[0] + LATEST), 1.0 / RECENT)
+        rate = max(1.0 / (mixture.seen[0] + 1.0), 1.0 / RECENT)
         for m in range(len(mixture.shares)):
             first = 0.0
             for e in range(experts):

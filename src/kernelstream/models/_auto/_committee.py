@@ -27,6 +27,11 @@ _MANY = 16384
 #: Rows between two looks at the groups, and before the first race.
 EVERY = FIRST
 _FIRST_RACE = 2048
+#: A finer group gets the points of the race also where its loss is so many times the least: the
+#: losses of 512 rows are no better known, and it is the one that points help most.
+_AS_GOOD = 1.02
+#: A challenger wins also with so many times the loss of the leader, which has twice the points.
+_HANDICAP = 1.1
 #: With less weight on experts for which all rows count alike a stream changes after all.
 _CHANGING = 0.25
 #: Rows after which groups no longer learn from the latest rows again.
@@ -322,12 +327,12 @@ class Committee:
             shares /= shares.sum(axis=1, keepdims=True)
 
     def _judge_challenger(self) -> None:
-        """The group with a full metric stays if it is better than the leader."""
+        """The group with a full metric stays if with more points it is better than the leader."""
         if self.challenger < 0 or self.seen < 2 * self.raced:
             return
         losses, place = self.group_losses(), self.challenger
         group = self.groups[place]
-        if group is not None and losses[place] < losses[self.leader]:
+        if group is not None and losses[place] < _HANDICAP * losses[self.leader]:
             losses[[k for k, other in enumerate(self.groups) if other is None or k == place]] = -1
             self._place(int(np.argmax(losses)), None)
             old, self.leader = self.groups[self.leader], place
@@ -365,7 +370,9 @@ class Committee:
         if not self._is_steady():
             return
         losses = self.group_losses()
-        self.raced, self.leader = self.seen, int(np.argmin(losses))
+        scales = [0.0 if group is None else group.scale for group in self.groups]
+        near = losses <= _AS_GOOD * losses.min()
+        self.raced, self.leader = self.seen, int(np.argmax(np.where(near, scales, 0.0)))
         leader, worst = self.groups[self.leader], int(np.argmax(losses))
         assert leader is not None
         leader.resize(self._size(self.sizes))
