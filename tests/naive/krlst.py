@@ -60,7 +60,8 @@ def krlst(X, targets, weights, outputs, numbers, gamma, amplitude, forget, noise
             h = np.append(h, variance)
         if numbers:
             error = target - mean
-            gain = 1.0 / (noises.mean() / weight + variance)  # one Sigma: one noise
+            together = np.exp(np.log(noises).mean())  # one Sigma: one noise
+            gain = 1.0 / (together / weight + variance)
             mu = mu + np.outer(h, gain * error)
             if learned:
                 share = 1.0 - 0.5 * variance / (noises + variance)

@@ -217,7 +217,6 @@ class ExpertRegressor(ExpertEstimator, StreamRegressor):
     """A number as output, with intervals."""
 
     _numbers = True
-    _several = False
 
     @property
     def _known(self) -> int:

@@ -217,7 +217,9 @@ class AutoRegressor(_Auto, ExpertRegressor):
     def _standard_deviations(self, deviations: Any) -> Any:
         intervals = self._state.intervals
         assert intervals is not None
-        return deviations * intervals.deviation(len(intervals.state.scale) - 1)
+        predictors = range(len(intervals.state.scale))[-self._known :]
+        each = np.array([intervals.deviation(predictor) for predictor in predictors])
+        return deviations * (each[0] if self._known == 1 else each)
 
 
 register(

@@ -29,7 +29,10 @@ LONG = 1e4
 
 
 class MixtureState(NamedTuple):
-    """Mixtures of e experts, one for each set of experts that may be used."""
+    """Mixtures of e experts, one for each set of experts that may be used.
+
+    Of several numbers each has its own: number c by set s is mixed in row s q + c.
+    """
 
     used: NDArray[np.int64]  # (mixtures, e)
     seen: NDArray[np.float64]  # (1,)
@@ -156,7 +159,7 @@ def mix_classes(mixture, probabilities, targets, sample_weights, out):
             best, low, high, confidence = calibrate(mixture.calibration, m, out, t)
             if len(targets) == 0:
                 continue
-            y, importance = np.int64(targets[t]), sample_weights[t]
+            y, importance = np.int64(targets[t, 0]), sample_weights[t]
             follow_confidence(mixture.calibration, m, importance, low, high, confidence, y == best)
             for e in range(experts):
                 if mixture.used[m, e]:
@@ -212,29 +215,29 @@ def fit_pool(mixture, m, x, h, error, importance):
 
 @compiled
 def mix_numbers(mixture, numbers, targets, sample_weights, out):
-    """numbers (n, experts, 1) to out (n, mixtures, 1), then learn the weights."""
-    experts = numbers.shape[1]
+    """numbers (n, experts, q) to out (n, sets, q), then learn the weights."""
+    experts, each = numbers.shape[1], numbers.shape[2]
     x, h, likelihood = np.empty(experts), np.empty(experts), np.empty(experts)
     for t in range(len(numbers)):
         if len(targets):
             mixture.seen[0] += 1.0
         rate = max(1.0 / (mixture.seen[0] + 1.0), 1.0 / RECENT)
         for m in range(len(mixture.shares)):
-            first = 0.0
+            c, first = m % each, 0.0
             for e in range(experts):
                 if mixture.used[m, e]:
-                    first += mixture.shares[m, e] * numbers[t, e, 0]
+                    first += mixture.shares[m, e] * numbers[t, e, c]
             second = first
             for e in range(experts):
-                x[e] = numbers[t, e, 0] - first if mixture.used[m, e] else 0.0
+                x[e] = numbers[t, e, c] - first if mixture.used[m, e] else 0.0
                 second += mixture.powers[m, e] * x[e]
-            out[t, m, 0] = mixture.pair[m, 0] * first + mixture.pair[m, 1] * second
+            out[t, m // each, c] = mixture.pair[m, 0] * first + mixture.pair[m, 1] * second
             if len(targets) == 0:
                 continue
-            y, importance = targets[t], sample_weights[t]
+            y, importance = targets[t, c], sample_weights[t]
             for e in range(experts):
                 if mixture.used[m, e]:
-                    error = y - numbers[t, e, 0]
+                    error = y - numbers[t, e, c]
                     likelihood[e] = log_density(error, mixture.scales[m, e])
                     mixture.scales[m, e] = follow_scale(mixture.scales[m, e], error, rate)
             share_out(mixture, m, importance, likelihood)

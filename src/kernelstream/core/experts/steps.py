@@ -112,3 +112,23 @@ def follow_noise(status, error, variance):
     share = 1.0 - 0.5 * variance / (noise + variance)
     noise += rate * (min(9.0 * noise, error * error) * share - noise)
     status.noise = max(noise, 1e-8)
+
+
+@inner
+def follow_noises(status, noises, errors, variance):
+    """The noise of one target; or of several into ``noises``, which is (0,) otherwise.
+
+    One covariance for all targets wants one gain, and so one noise: their geometric mean. With the
+    mean a target that is hardly predictable made the others slow.
+    """
+    if len(noises) == 0:
+        follow_noise(status, errors[0], variance)
+        return
+    total = 0.0
+    for c in range(len(errors)):
+        status.noise = noises[c]
+        follow_noise(status, errors[c], variance)
+        noises[c] = status.noise
+        total += math.log(noises[c])
+    if len(errors) > 1:
+        status.noise = math.exp(total / len(errors))
