@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import kernelstream
-from kernelstream import AutoRegressor, KRLSTRegressor, POLKRegressor, StreamModel
-from kernelstream.runs import Run
+from kernelstream import AutoRegressor, KRLSTRegressor, POLKClassifier, POLKRegressor, StreamModel
+from kernelstream.runs import Run, RunError
 from kernelstream.streams import make_robot_arm
 
 TARGETS = ["north", "east"]
@@ -74,8 +74,14 @@ def test_any_cut_and_a_file_give_the_same_model(kind, tmp_path):
         whole.explain(part(rows, 0, 2))
 
 
+def preparation_of(rows):
+    return StreamModel.for_rows(rows, TARGETS, POLKRegressor()).preparation
+
+
 def test_what_is_refused():
     rows = columns()
+    with pytest.raises(ValueError, match="learns one target, not 2: several are for numbers"):
+        StreamModel(POLKClassifier(), preparation_of(rows), TARGETS, "classification")
     with pytest.raises(ValueError, match="'north' is named twice"):
         StreamModel.for_rows(rows, ["north", "north"], POLKRegressor())
     with pytest.raises(ValueError, match="no column 'west'"):
@@ -99,6 +105,8 @@ def test_a_run_of_rows_in_memory_has_metrics_of_each(model, tmp_path):
     assert result.samples == 297
     each = run.score.values_by_output()
     assert np.isclose(result.metrics["mae"], np.mean([own["mae"] for own in each]))
+    with pytest.raises(RunError, match="POLKClassifier learns one target, not 2; take"):
+        Run(path, TARGETS, "polk", task="classification")
 
 
 def write(folder):

@@ -60,8 +60,7 @@ def krlst(X, targets, weights, outputs, numbers, gamma, amplitude, forget, noise
             h = np.append(h, variance)
         if numbers:
             error = target - mean
-            together = np.exp(np.log(noises).mean())  # one Sigma: one noise
-            gain = 1.0 / (together / weight + variance)
+            gain = 1.0 / (noises.mean() / weight + variance)  # one Sigma: one noise
             mu = mu + np.outer(h, gain * error)
             if learned:
                 share = 1.0 - 0.5 * variance / (noises + variance)

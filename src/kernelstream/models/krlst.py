@@ -36,7 +36,7 @@ class _KRLST(ExpertEstimator):
     included; ``predict_interval`` corrects them by how large the latest errors really were.
 
     Of several numbers each is measured in a unit of its own, and has a mu. They share the points
-    and Sigma, which depends on the targets through the noise alone: the geometric mean of theirs.
+    and Sigma, which depends on the targets through the noise alone: it is the mean of theirs.
     Deviations and intervals take the noise and the errors of each by itself.
 
     References

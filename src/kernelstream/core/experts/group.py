@@ -70,7 +70,7 @@ class GroupState(NamedTuple):
     metric: NDArray[np.float64]  # (p, p) ... mean products of them; (0, 0): not followed
     rates: NDArray[np.float64]  # (e - 1,) steps of the first-order experts
     losses: NDArray[np.float64]  # (e,) decayed means
-    noises: NDArray[np.float64]  # (o,) of several targets; the status has their mean; or (0,)
+    noises: NDArray[np.float64]  # (o,) of several targets; or (0,)
 
 
 @inner

@@ -1,6 +1,8 @@
 """The steps that the experts of a group take after a row."""
 
-from kernelstream.core.experts.steps import curvature, follow_noises, implicit_step
+import math
+
+from kernelstream.core.experts.steps import curvature, follow_noise, follow_noises, implicit_step
 from kernelstream.core.jit import inner
 from kernelstream.core.lanes import fma
 
@@ -26,7 +28,16 @@ def learn_numbers(group, variance, reach, importance, values, targets, u, h, err
             row = e * outputs + c
             for i in range(n):
                 group.weights[row, i] = fma(u[i], move, KEPT * group.weights[row, i])
+    if outputs == 1:
+        follow_noise(status, errors[0], variance)
+        return gain
+    # One covariance for all targets wants one gain, and so one noise. With the mean of theirs a
+    # target that can hardly be predicted made the others slow.
     follow_noises(status, group.noises, errors, variance)
+    total = 0.0
+    for c in range(outputs):
+        total += math.log(group.noises[c])
+    status.noise = math.exp(total / outputs)
     return gain
 
 

@@ -116,19 +116,8 @@ def follow_noise(status, error, variance):
 
 @inner
 def follow_noises(status, noises, errors, variance):
-    """The noise of one target; or of several into ``noises``, which is (0,) otherwise.
-
-    One covariance for all targets wants one gain, and so one noise: their geometric mean. With the
-    mean a target that is hardly predictable made the others slow.
-    """
-    if len(noises) == 0:
-        follow_noise(status, errors[0], variance)
-        return
-    total = 0.0
+    """The noise of each of several targets."""
     for c in range(len(errors)):
         status.noise = noises[c]
         follow_noise(status, errors[c], variance)
         noises[c] = status.noise
-        total += math.log(noises[c])
-    if len(errors) > 1:
-        status.noise = math.exp(total / len(errors))

@@ -48,13 +48,20 @@ def return_to_prior(group, kept, gain, h):
 
 @inner
 def learn_errors(group, errors, variance, importance, noises, h):
-    """A step of each output, and how much noise each has. Returns the gain of the covariance."""
+    """A step of each output, and how much noise each has. Returns the gain of the covariance.
+
+    One covariance for all outputs wants one gain, and so one noise: the mean of theirs.
+    """
     status = group.status[0]
     gain = importance / (status.noise + variance * importance)
     for c in range(len(errors)):
         for i in range(status.points):
             group.weights[c, i] = fma(h[i], gain * errors[c], group.weights[c, i])
     follow_noises(status, noises, errors, variance)
+    total = 0.0
+    for c in range(len(noises)):
+        total += noises[c]
+    status.noise = total / len(noises)
     return gain
 
 

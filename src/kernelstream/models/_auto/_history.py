@@ -68,7 +68,7 @@ class History:
         self.all_told = 0
 
     @staticmethod
-    def nbytes_for(targets: int) -> int:
+    def nbytes_for(targets: int = 1) -> int:
         """The most bytes that it holds."""
         held = 4 * MOST_RECORDS * WIDTH + 16 * MOST_MARKS + 8 * targets
         return held + WATCH_STATUS.itemsize

@@ -89,6 +89,9 @@ class Tracker:
     def change_units(self, shift: Any, stretch: Any) -> None:
         """Targets are now (y + shift) * stretch of what they were; of several, arrays."""
         self.group.change_units(shift, stretch)
+        noises = self.group.state.noises
+        if len(noises):
+            self.group.state.status["noise"] = noises.mean()
 
     def add_output(self, place: int) -> None:
         """Room for one more class, at ``place``."""
