@@ -172,6 +172,7 @@ MODELS = {
     ),
     "automatic": Fit(partial(AutoClassifier, **SEED), partial(plane, 2600)),
     "automatic, numbers": Fit(partial(AutoRegressor, **SEED), partial(plane, 2600)),
+    "automatic, several numbers": Fit(partial(AutoRegressor, **SEED), partial(several, 1200)),
     "automatic, wide": Fit(partial(AutoRegressor, max_bytes=200_000, **SEED), wide),
     "automatic, sparse": Fit(partial(AutoClassifier, **SEED), partial(sparse, classes=3)),
     "RBP": Fit(partial(RBPClassifier, max_points=10, **SEED), plane),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import kernelstream
-from kernelstream import KRLSTRegressor, POLKRegressor, StreamModel
+from kernelstream import AutoRegressor, KRLSTRegressor, POLKClassifier, POLKRegressor, StreamModel
 from kernelstream.runs import Run, RunError
 from kernelstream.streams import make_robot_arm
 
@@ -15,6 +15,7 @@ TARGETS = ["north", "east"]
 MODELS = {
     "polk": lambda: POLKRegressor(max_points=30, random_state=0),  # in units of the first rows
     "krlst": lambda: KRLSTRegressor(max_points=30, random_state=0),  # in units of its own
+    "auto": lambda: AutoRegressor(random_state=0),
 }
 kinds = pytest.mark.parametrize("kind", MODELS)
 
@@ -44,7 +45,7 @@ def test_any_cut_and_a_file_give_the_same_model(kind, tmp_path):
     whole = new(kind, rows).follow_importances()
     predicted, true = whole.predict_then_learn(rows)
     assert predicted.shape == true.shape == (300, 2)
-    assert np.isnan(predicted[0]).all() == (kind == "krlst")  # before the first target
+    assert np.isnan(predicted[0]).all() == (kind != "polk")  # before the first target
     assert np.isnan(true[7, 1])
     assert not np.isnan(true[7, 0])
     assert whole.unlabelled_ == 3
@@ -66,17 +67,21 @@ def test_any_cut_and_a_file_give_the_same_model(kind, tmp_path):
     one = whole.predict_one({name: column[3] for name, column in rows.items()})
     np.testing.assert_allclose([one["north"], one["east"]], whole.predict(rows)[3])
     assert whole.predict(part(rows, 0, 0)).shape == (0, 2)
-    if kind == "krlst":
+    if kind != "polk":
         assert whole.predict_interval(rows).shape == (300, 2, 2)
         assert whole.predict_interval(part(rows, 0, 0)).shape == (0, 2, 2)
     with pytest.raises(ValueError, match="this model predicts 2 numbers"):
         whole.explain(part(rows, 0, 2))
 
 
+def preparation_of(rows):
+    return StreamModel.for_rows(rows, TARGETS, POLKRegressor()).preparation
+
+
 def test_what_is_refused():
     rows = columns()
-    with pytest.raises(ValueError, match=r"AutoRegressor learns one target, not 2: .*KRLSTRegr"):
-        StreamModel.for_rows(rows, TARGETS)
+    with pytest.raises(ValueError, match="learns one target, not 2: several are for numbers"):
+        StreamModel(POLKClassifier(), preparation_of(rows), TARGETS, "classification")
     with pytest.raises(ValueError, match="'north' is named twice"):
         StreamModel.for_rows(rows, ["north", "north"], POLKRegressor())
     with pytest.raises(ValueError, match="no column 'west'"):
@@ -92,17 +97,16 @@ def test_what_is_refused():
         )
 
 
-def test_a_run_of_rows_in_memory_has_metrics_of_each(tmp_path):
+@pytest.mark.parametrize("model", ["krlst", "auto"])
+def test_a_run_of_rows_in_memory_has_metrics_of_each(model, tmp_path):
     path = write(tmp_path)
-    run = Run(path, TARGETS, "krlst", window=100)
+    run = Run(path, TARGETS, model, window=100)
     result = run.run()
     assert result.samples == 297
     each = run.score.values_by_output()
     assert np.isclose(result.metrics["mae"], np.mean([own["mae"] for own in each]))
-    with pytest.raises(
-        RunError, match="AutoRegressor learns one target, not 2; take model='krlst'"
-    ):
-        Run(path, TARGETS)
+    with pytest.raises(RunError, match="POLKClassifier learns one target, not 2; take"):
+        Run(path, TARGETS, "polk", task="classification")
 
 
 def write(folder):
@@ -116,11 +120,12 @@ def write(folder):
     return path
 
 
-def test_the_commands(tool, tmp_path):
+@pytest.mark.parametrize("model", [["--model", "krlst"], []], ids=["krlst", "automatic"])
+def test_the_commands(model, tool, tmp_path):
     path, out, page = write(tmp_path), tmp_path / "model.ks", tmp_path / "page.html"
-    given = ["--target", "north", "--target", "east"]
+    given = ["--target", "north", "--target", "east", *model]
     learned = json.loads(tool(
-        "learn", path, *given, "--model", "krlst", "--max-points", "30", "--window", "100",
+        "learn", path, *given, "--max-points", "30", "--window", "100",
         "--out", out, "--report", page, "--json",
     ).out)  # fmt: skip
     assert learned["samples"] == 297

@@ -12,13 +12,18 @@ N = size(900, 300)
 
 
 def predictions(numbers, seed, wrong_from=None):
-    """(n, 2, outputs) with (n,) targets; from a row on they are hardly better than chance."""
+    """(n, 2, outputs) with targets; from a row on they are hardly better than chance.
+
+    ``numbers``: how many a row has; 0 of classes.
+    """
     random = np.random.default_rng(seed)
-    y = np.random.default_rng(99).normal(size=N)
+    each = max(1, numbers)
+    y = np.random.default_rng(99).normal(size=(N, each)) * 10.0 ** np.arange(each)
     noise = np.full(N, 0.3)
     if wrong_from is not None:
         noise[wrong_from:] = 3.0
-    made = (y + noise * random.normal(size=N))[:, None, None] * np.ones((1, 2, 1))
+    errors = noise[:, None] * random.normal(size=(N, each)) * 10.0 ** np.arange(each)
+    made = (y + errors)[:, None] * np.ones((1, 2, 1))
     if numbers:
         return made, y
     p = 1.0 / (1.0 + np.exp(-4.0 * made))
@@ -33,22 +38,23 @@ class Naive:
         self.losses, self.doubt = [], False
         self.share, self.recent, self.leads = 0.5, 0.0, False
         self.fast = self.slow = self.variance = 0.0
-        self.scales = [0.0, 0.0]
+        self.scales = np.zeros((2, max(1, numbers)))
 
     def likelihood(self, made, y, place):
         if not self.numbers:
-            return math.log(0.98 * made[0, int(y)] + 0.02 / made.shape[1])
-        error, scale = y - made[0, 0], self.scales[place]
-        return -2.5 * math.log(1.0 + error**2 / (4.0 * scale)) - 0.5 * math.log(scale)
+            return math.log(0.98 * made[0, int(y[0])] + 0.02 / made.shape[1])
+        error, scale = y - made[0], self.scales[place]
+        each = -2.5 * np.log(1.0 + error**2 / (4.0 * scale)) - 0.5 * np.log(scale)
+        return each.sum()  # of all numbers together
 
     def follow(self, made, y, place, rate):
-        error, scale = y - made[0, 0], self.scales[place]
+        error, scale = y - made[0], self.scales[place]
         counts = 5.0 / (4.0 + error**2 / scale)
         self.scales[place] += rate * (counts * error**2 - scale)
 
     def step(self, first, second, y, weight):
         chosen = second if second is not None and self.leads else first
-        if self.numbers and self.scales[0] == 0.0:
+        if self.numbers and self.scales[0, 0] == 0.0:
             self.scales[0] = 1.0
         rate = max(1.0 / (len(self.losses) + 2.0), 1.0 / 512.0)
         if second is None:
@@ -67,9 +73,9 @@ class Naive:
 
     def watch(self, first, y):
         if self.numbers:
-            loss = math.log(1.0 + (y - first[0, 0]) ** 2 / (4.0 * self.scales[0]))
+            loss = np.log(1.0 + (y - first[0]) ** 2 / (4.0 * self.scales[0])).mean()
         else:
-            loss = 1.0 - first[0, int(y)]
+            loss = 1.0 - first[0, int(y[0])]
         self.losses.append(loss)
         rows = len(self.losses)
         slow = max(1.0 / rows, 1e-3)
@@ -80,26 +86,28 @@ class Naive:
         self.doubt |= rows > 250 and above and self.fast > 1.1 * self.slow
 
 
-@pytest.mark.parametrize("numbers", [False, True])
+@pytest.mark.parametrize("numbers", [0, 1, 3])
 @pytest.mark.parametrize("alone", [False, True])
 def test_a_contest(numbers, alone):
     first, y = predictions(numbers, 0, wrong_from=2 * N // 3)
     second, _ = predictions(numbers, 1)
     weights = np.random.default_rng(2).uniform(0.2, 2.0, N)
     status, twin = np.zeros(1, CONTEST_STATUS), Naive(numbers)
-    status["other"] = twin.scales[1] = 1.0
+    scales = np.zeros_like(twin.scales)
+    scales[1] = twin.scales[1] = 1.0
     other = second[:0] if alone else second
     out = np.empty_like(first)
     cut = N // 2  # in two passes
-    contest(status, numbers, first[:cut], other[:cut], y[:cut], weights[:cut], out[:cut])
-    contest(status, numbers, first[cut:], other[cut:], y[cut:], weights[cut:], out[cut:])
+    for part in (slice(cut), slice(cut, N)):
+        given = first[part], other[part], y[part], weights[part], out[part]
+        contest(status, scales, numbers > 0, *given)
     rows = zip(first, [None] * N if alone else second, y, weights, strict=True)
     assert np.array_equal(out, [twin.step(*row) for row in rows])
     now = status[0]
     assert now["recent"] == pytest.approx(twin.recent)
     assert bool(now["doubt"]) == twin.doubt
     assert now["slow"] == pytest.approx(twin.slow)
-    assert now["scale"] == pytest.approx(twin.scales[0])
+    assert scales == pytest.approx(twin.scales)
     if alone:
         assert twin.doubt  # the first model became worse
     else:
@@ -109,16 +117,16 @@ def test_a_contest(numbers, alone):
 
 @pytest.mark.parametrize(("lost", "doubt"), [(0, 1), (9, 0)])
 def test_trials_for_nothing_make_doubts_rare(lost, doubt):
-    first, y = predictions(False, 0, wrong_from=2 * N // 3)
+    first, y = predictions(0, 0, wrong_from=2 * N // 3)
     status, out = np.zeros(1, CONTEST_STATUS), np.empty_like(first)
     status["lost"] = lost
-    contest(status, False, first, first[:0], y, np.ones(N), out)
+    contest(status, np.zeros((2, 1)), False, first, first[:0], y, np.ones(N), out)
     assert status[0]["doubt"] == doubt
 
 
 def test_a_model_that_is_as_good_as_ever_is_not_doubted():
-    first, y = predictions(False, 0)
+    first, y = predictions(0, 0)
     status, out = np.zeros(1, CONTEST_STATUS), np.empty_like(first)
-    contest(status, False, first, first[:0], y, np.ones(N), out)
+    contest(status, np.zeros((2, 1)), False, first, first[:0], y, np.ones(N), out)
     assert status[0]["doubt"] == 0
     assert np.array_equal(out, first)

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from kernelstream.core.experts import steps
+from kernelstream.core.experts.linear import LINEAR_STATUS, LinearState, linear_pass
 from kernelstream.core.experts.mixture import SPREAD, mix_numbers
+from kernelstream.core.experts.targets import level_pass
 from kernelstream.core.jit import INTERPRETED, compiled
 from kernelstream.core.splitmix import uniform
 from kernelstream.core.units import ColumnUnits, moving_units
@@ -40,26 +42,29 @@ def stream(kind, outputs, seed=0):
         X[:] = 1.0
     X[rng.random(X.shape) < 0.2] = 0.0
     signal = np.sin(2.0 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=N)
+    if outputs < 0:  # several numbers
+        others = [0.3 * X[:, 0] + rng.normal(size=N) for _ in range(-outputs - 1)]
+        return X, np.column_stack([signal, *others]), rng.uniform(0.5, 2.0, N)
     if outputs == 0:
         return X, signal, rng.uniform(0.5, 2.0, N)
     edges = np.quantile(signal, np.arange(1, outputs) / outputs)
     return X, np.digitize(signal, edges).astype(float), rng.uniform(0.5, 2.0, N)
 
 
-@pytest.mark.parametrize("outputs", [0, 1, 2, 4])
+@pytest.mark.parametrize("wanted", [-3, 0, 1, 2, 4])
 @pytest.mark.parametrize("kind", ["random", "duplicates", "collinear", "constant"])
-def test_a_group_of_experts(kind, outputs):
-    X, y, weights = stream(kind, outputs)
-    numbers, most = outputs == 0, 12
-    group = Group(3, max(outputs, 1), most, 1.5, numbers, 5, rates=RATES)
+def test_a_group_of_experts(kind, wanted):
+    X, y, weights = stream(kind, wanted)
+    numbers, most, outputs = wanted <= 0, 12, max(abs(wanted), 1)
+    group = Group(3, outputs, most, 1.5, numbers, 5, rates=RATES)
     group.state.scales[:] = [0.5, 2.0, 1.0]
     group.state.status["interval"] = 0  # scales stay
     status = group.state.status[0]
     twin = naive.Group(
-        status["gamma"], status["amplitude"], group.state.scales.copy(), RATES, max(outputs, 1),
+        status["gamma"], status["amplitude"], group.state.scales.copy(), RATES, outputs,
         most, numbers, draws(5),
     )  # fmt: skip
-    out = np.empty((N, 4, max(outputs, 1)))
+    out = np.empty((N, 4, outputs))
     variances = group.run(X, y, weights, out, 0)
     expected = [twin.step(*sample) for sample in zip(X, y, weights, strict=True)]
     assert np.allclose(out, [row for row, _ in expected], rtol=1e-6, atol=1e-8)
@@ -88,11 +93,11 @@ def test_a_mixture_of_numbers(alike):
         shares /= shares.sum()
     numbers, out = np.zeros((N, committee.experts, 1)), np.empty((N, 1, 1))
     numbers[:, chosen[:5], 0] = opinions
-    mix_numbers(committee.mixture, numbers, y, weights, out)
+    mix_numbers(committee.mixture, numbers, y[:, None], weights, out)
     twin = naive.NumberMixture(5, SPREAD)
     expected = [twin.step(*row) for row in zip(opinions, y, weights, strict=True)]
     assert np.allclose(out[:, 0, 0], expected, rtol=1e-6, atol=1e-8)
-    assert committee.mixture.scales[0, [*chosen[:5], -2, -1]] == pytest.approx(twin.scales)
+    assert committee.mixture.scales[0] == pytest.approx(twin.scale)
     assert committee.mixture.pair[0] == pytest.approx(twin.pair)
 
 
@@ -129,6 +134,89 @@ def test_units_of_a_target_change_what_a_group_says():
     group.change_units(-0.7, 3.0)
     group.run(points, np.empty(0), np.ones(len(points)), after, 0)
     assert np.allclose(after, (before - 0.7) * 3.0, atol=1e-9)
+
+
+def test_units_of_several_targets_change_what_experts_say():
+    """Each in its own way: kernel and linear experts, also those that look at the last targets."""
+    X, Y, _ = stream("random", -3)
+    shift, stretch = np.array([-0.7, 0.0, 2.0]), np.array([3.0, 1.0, 0.01])
+    committee = Committee(3, 3, True, Sizes(12, 12, 16, False), False, "auto", 0)
+    committee.run(X[:64], Y[:64], np.ones(64))
+    nothing = np.empty((0, 3))
+
+    def opinions():
+        found = [committee.last[None].copy(), committee.level[None].copy()]
+        for group in committee.groups:  # functions keep their values at the points
+            points = np.ascontiguousarray(group.state.points[:, : group.order].T)
+            found.append(np.empty((len(points), 4, 3)))
+            group.run(points, nothing, np.ones(len(points)), found[-1], 0)
+        for linear in committee.linear:
+            found.append(np.empty((N, 1, 3)))
+            linear_pass(linear, committee.last, X, nothing, np.ones(N), found[-1], 0)
+        return found
+
+    before = opinions()
+    committee.change_units(shift, stretch)
+    for old, new in zip(before, opinions(), strict=True):
+        assert np.allclose(new, (old + shift) * stretch, atol=1e-9)
+    for group in committee.groups:
+        noise = group.state.status[0]["noise"]
+        assert np.isclose(noise, np.exp(np.log(group.state.noises).mean()))
+
+
+def naive_linear(X, Y, lagged, draws):
+    """Recursive least squares of all targets, on 1, the row and the last targets."""
+    out, last = [], np.zeros(Y.shape[1])
+    width = 1 + X.shape[1] + (Y.shape[1] if lagged else 0)
+    covariance, weights = np.eye(width), np.zeros((width, Y.shape[1]))
+    for x, y in zip(X, Y, strict=True):
+        z = np.concatenate([[1.0], x, last if lagged else []])
+        out.append(z @ weights)
+        h = covariance @ z
+        v = z @ h
+        gain = 1.0 / (0.1 + v)
+        weights += np.outer(h, gain * (y - out[-1]))
+        chance = next(draws)
+        if gain * v < 0.1:
+            gain = 0.1 / v if chance * 0.1 < gain * v else 0.0
+        covariance -= gain * np.outer(h, h)
+        last = y
+    return np.array(out)
+
+
+@pytest.mark.parametrize("lagged", [False, True])
+def test_a_linear_expert_of_several_targets(lagged):
+    X, Y, _ = stream("random", -2)
+    width = 4 + 2 * lagged
+    status = np.zeros(1, LINEAR_STATUS)
+    status["numbers"], status["lagged"], status["forget"], status["random"] = 1, lagged, 1.0, 7
+    linear = LinearState(status, np.eye(width), np.zeros((2, width)))
+    out, last = np.empty((N, 1, 2)), np.zeros(2)
+    for part in (slice(0, 5), slice(5, N)):
+        linear_pass(linear, last, X[part], Y[part], np.ones(N)[part], out[part], 0)
+        last = Y[part][-1]
+    assert np.allclose(out[:, 0], naive_linear(X, Y, lagged, draws(7)), atol=1e-8)
+
+
+def test_targets_of_several_numbers_are_mixed_each_by_itself():
+    """As a mixture of one of them alone; and the last value and the mean are those of each."""
+    random = np.random.default_rng(0)
+    Y = random.normal([0.0, 5.0], size=(N, 2))
+    opinions = Y[:, None] + random.normal(size=(N, 18, 2)) * random.uniform(0.1, 1.0, (18, 2))
+    both = Committee(3, 2, True, Sizes(12, 12, 16, False), False, "auto", 0)
+    last, level, seen = np.zeros(2), np.zeros(2), np.zeros(1)
+    level_pass(last, level, seen, Y, opinions, 16)
+    assert np.array_equal(opinions[1:, 16], Y[:-1])
+    assert np.allclose(level, Y.mean(axis=0))
+    out = np.empty((N, 2, 2))
+    mix_numbers(both.mixture, opinions, Y, np.ones(N), out)
+    for c in range(2):
+        alone = Committee(3, 1, True, Sizes(12, 12, 16, False), False, "auto", 0)
+        expected, one = np.empty((N, 2, 1)), slice(c, c + 1)
+        own = np.ascontiguousarray(opinions[:, :, one])
+        mix_numbers(alone.mixture, own, np.ascontiguousarray(Y[:, one]), np.ones(N), expected)
+        assert np.array_equal(out[:, :, one], expected)
+        assert np.array_equal(both.mixture.shares[c::2], alone.mixture.shares)
 
 
 @pytest.mark.parametrize("margin", [-1e4, -30.0, -1.0, 0.0, 0.3, 40.0, 1e4])

@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 
 from benchmarks import export as tools
-from kernelstream import AutoClassifier, KRLSTRegressor, POLKClassifier, POLKRegressor
+from kernelstream import (
+    AutoClassifier,
+    AutoRegressor,
+    KRLSTRegressor,
+    POLKClassifier,
+    POLKRegressor,
+)
 from kernelstream.export import describe, export, write_c, write_numpy, write_onnx
 from kernelstream.export.program import Input, Program
 from kernelstream.kernels import Gaussian, Laplacian, Linear, Matern32, Matern52, Polynomial
@@ -88,10 +94,11 @@ def test_kernels(kernel, tmp_path):
     check(model, X, *tools.run_onnx(model, X), 1e-9)
 
 
-@pytest.mark.parametrize("kind", [POLKRegressor, KRLSTRegressor])
+@pytest.mark.parametrize("kind", [POLKRegressor, KRLSTRegressor, AutoRegressor])
 def test_several_numbers(kind, tmp_path):
     X, Y = make_robot_arm(200, random_state=0)
-    model = kind(max_points=20, gamma=0.5).partial_fit(X, Y * [1.0, 1e3, 1e-3] + 5.0)
+    kernel = {} if kind is AutoRegressor else {"gamma": 0.5}
+    model = kind(max_points=20, **kernel).partial_fit(X, Y * [1.0, 1e3, 1e-3] + 5.0)
     predicted = model.predict(X)
 
     def same(values):

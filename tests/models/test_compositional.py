@@ -1,10 +1,11 @@
 """The open core of COLK: Algorithm 1 as printed, two populations, and what is refused."""
 
+import numba
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from kernelstream import COLKRegressor, CompositionalLearner
+from kernelstream import COLKRegressor, CompositionalLearner, load
 from tests.naive import kernels
 from tests.naive.compositional import algorithm_1
 
@@ -43,6 +44,131 @@ PROBLEMS = {
     "(47)": ((loss, slope, moments), None),
     "vector": ((itself_and_square, slopes_of_both, spread), 2),
 }
+
+
+def loss_of_both(value, x, y):
+    return ((value - y) ** 2).sum()
+
+
+def slope_of_both(value, x, y):
+    return 2.0 * (value - y)
+
+
+def risk_of_both(value, mean, x, y):
+    """The mean loss of a vector plus its variance."""
+    pressure = 0.2 * (((value - y) ** 2).sum() - mean)
+    return (1.0 + pressure) * 2.0 * (value - y), -pressure
+
+
+def sum_and_product(value, x, y):
+    return np.array([value[0] + value[1] - x[0], value[0] * value[1]])
+
+
+def their_slopes(value, x, y):
+    return np.array([[1.0, 1.0], [value[1], value[0]]])
+
+
+def pulled_together(value, tracked, x, y):
+    return value - y, np.array([2.0 * tracked[0], 0.3 * x[1]])
+
+
+VECTORS = {
+    "one tracked": ((loss_of_both, slope_of_both, risk_of_both), None),
+    "two tracked": ((sum_and_product, their_slopes, pulled_together), 2),
+}
+
+
+@pytest.mark.parametrize("problem", VECTORS)
+@pytest.mark.parametrize("tracking", ["average", "momentum"])
+def test_vectors_are_algorithm_1_too(problem, tracking):
+    functions, n_tracked = VECTORS[problem]
+    for seed in range(RUNS):
+        X, y, inner_X, inner_y = populations(seed)
+        Y, inner_Y = np.column_stack([y, 0.3 * X[:, 1]]), np.column_stack([inner_y, inner_y**2])
+        options = {"eta0": 0.1, "alpha": 0.05, "tracking_rate": 0.2, "tracking": tracking}
+        model = CompositionalLearner(
+            *functions, n_tracked=n_tracked, gamma=4.0, compression_error=0.02 * (seed % 3),
+            random_state=0, **options,
+        )  # fmt: skip
+        for part in (slice(0, 7), slice(7, 24)):
+            model.partial_fit(X[part], Y[part], inner_X=inner_X[part], inner_y=inner_Y[part])
+        points, weights, g = algorithm_1(
+            kernels.gaussian(4.0), list(zip(X, Y, strict=True)),
+            list(zip(inner_X, inner_Y, strict=True)), *functions, n_tracked, 0.1, 0.05, 0.2,
+            tracking, 0.02 * (seed % 3), outputs=2,
+        )  # fmt: skip
+        grid = np.random.default_rng(99).normal(size=(30, 2))
+        expected = kernels.matrix(kernels.gaussian(4.0), grid, points) @ weights
+        assert model.predict(grid).shape == (30, 2)
+        np.testing.assert_allclose(model.predict(grid), expected, rtol=0.0, atol=1e-9)
+        np.testing.assert_allclose(model.tracker_, g, rtol=1e-9, atol=1e-9)
+        assert model.model_order_ == len(points)
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_vectors_compiled_cut_and_from_a_file(average, tmp_path):
+    X, y, _, _ = populations(3, n=60)
+    Y = np.column_stack([y, 0.3 * X[:, 1], X[:, 0]])
+    plain = (loss_of_both, slope_of_both, risk_of_both)
+    compiled = tuple(numba.njit(function) for function in plain)
+    options = {"gamma": 4.0, "eta0": 0.1, "batch_size": 4, "average": average, "random_state": 0}
+    whole = CompositionalLearner(*compiled, **options)
+    made = whole.predict_then_learn(X, Y)
+    assert made.shape == (60, 3)
+    slow = CompositionalLearner(*plain, **options).partial_fit(X, Y)
+    assert np.allclose(slow.predict(X), whole.predict(X), rtol=0.0, atol=1e-12)
+    parts = CompositionalLearner(*compiled, **options).partial_fit(X[:23], Y[:23])
+    parts.save(tmp_path / "model.ks")
+    names = ("inner", "inner_derivative", "outer_derivative")
+    parts = load(tmp_path / "model.ks", **dict(zip(names, compiled, strict=True)))
+    parts.learn_one(X[23], Y[23])
+    assert parts.partial_fit(X[24:], Y[24:]).fingerprint() == whole.fingerprint()
+    assert np.array_equal(parts.predict(X), whole.predict(X))
+
+
+def test_two_equal_targets_are_those_of_one():
+    """Of the mean of the loss alone, which then is a sum."""
+    X, y, _, _ = populations(4)
+
+    def no_pressure(value, mean, x, y):
+        return value - y, 0.0
+
+    one = CompositionalLearner(loss, slope, no_pressure, gamma=4.0).partial_fit(X, y)
+    both = CompositionalLearner(loss_of_both, slope_of_both, no_pressure, gamma=4.0)
+    both.partial_fit(X, np.column_stack([y, y]))
+    assert np.allclose(both.predict(X), one.predict(X)[:, None], atol=0.05)
+    assert np.array_equal(both.predict(X)[:, 0], both.predict(X)[:, 1])
+
+
+@pytest.mark.parametrize(("functions", "n_tracked", "message"), [
+    ((itself_and_square, slope_of_both, risk_of_both), None, r"inner returned an array of shape"),
+    ((loss_of_both, loss_of_both, risk_of_both), None,
+     r"inner_derivative returned one number, expected an array of shape \(2,\), because y has 2"),
+    ((sum_and_product, slope_of_both, pulled_together), 2,
+     r"array of shape \(2,\), expected an array of shape \(2, 2\), because n_tracked=2 and y has"),
+    ((loss_of_both, slope_of_both, lambda *given: (1.0, 2.0)), None,
+     "its derivative in value, must be 2 numbers, because y has so many per sample; it is one"),
+    ((loss_of_both, slope_of_both, lambda *given: 1.0), None, r"Return np.zeros\(2\) as the first"),
+])  # fmt: skip
+def test_functions_of_vectors_that_return_something_else(functions, n_tracked, message):
+    X, y, inner_X, _ = populations(0)
+    Y = np.column_stack([y, y])
+    model = CompositionalLearner(*functions, n_tracked=n_tracked)
+    with pytest.raises(ValueError, match=message):
+        model.partial_fit(X, Y)
+    model.set_params(
+        inner=loss_of_both, inner_derivative=slope_of_both, outer_derivative=risk_of_both,
+        n_tracked=None,
+    ).partial_fit(X, Y)  # fmt: skip
+    before = model.fingerprint()
+    with pytest.raises(ValueError, match="y has 1 number per sample, the model has learned 2"):
+        model.partial_fit(X, y)
+    assert model.fingerprint() == before
+    apart = CompositionalLearner(loss_of_both, slope_of_both, risk_of_both)
+    with pytest.raises(ValueError, match="y has 2 numbers per sample, inner_y has 1"):
+        apart.partial_fit(X, Y, inner_X=inner_X, inner_y=y)
+    assert not hasattr(apart, "_state")
+    apart.partial_fit(X, Y, inner_X=inner_X)  # zeros
 
 
 def populations(seed, n=24):

@@ -17,6 +17,7 @@ from kernelstream import (
     registry,
 )
 from kernelstream.kernels import Gaussian
+from kernelstream.models._auto._sizes import nbytes_for
 from kernelstream.streams import make_robot_arm
 from tests.naive import avm as naive_avm
 from tests.naive import kernels
@@ -127,19 +128,19 @@ def test_another_number_of_targets_is_refused(kind):
     assert model.fit(X, Y[:, 0]).predict(X).shape == (20,)  # from scratch
 
 
-def test_models_of_one_number_say_who_learns_several():
-    with pytest.raises(ValueError, match="learned by most others, POLKRegressor among them"):
-        AutoRegressor().fit(*arm(20))
+def test_all_regressors_learn_several():
+    assert set(SEVERAL) == {name for name, kind in registry.methods().items() if kind.regressor}
 
 
-def test_krlst_has_units_deviations_and_intervals_for_each_column(tmp_path):
+@pytest.mark.parametrize("kind", [KRLSTRegressor, AutoRegressor])
+def test_units_deviations_and_intervals_for_each_column(kind, tmp_path):
     """Columns of other sizes, with other noise, and one that is constant for a while."""
     random = np.random.default_rng(0)
     X, Y = arm(1500)
     clean, noise = Y * [1.0, 1e4, 1e-3], np.array([0.02, 2e3, 1e-4])
     Y = clean + random.normal(size=Y.shape) * noise
     Y[:300, 2] = 1e-3
-    whole = KRLSTRegressor(max_points=60, random_state=0)
+    whole = kind(max_points=60, random_state=0)
     low, high = np.moveaxis(whole.predict_interval_then_learn(X, Y, coverage=0.9), 2, 0)
     assert low.shape == (1500, 3)
     inside = ((low <= Y) & (high >= Y))[800:].mean(axis=0)
@@ -153,7 +154,7 @@ def test_krlst_has_units_deviations_and_intervals_for_each_column(tmp_path):
     assert np.median(widths[:, 1]) > 1e3 * np.median(widths[:, 0])
 
     cap = whole.nbytes_ - 2000
-    parts = KRLSTRegressor(max_points=60, random_state=0)
+    parts = kind(max_points=60, random_state=0)
     parts.partial_fit(X[:290], Y[:290]).save(tmp_path / "model.ks")
     parts = kernelstream.load(tmp_path / "model.ks")
     assert np.isfinite(parts.predict_interval(X)).all()
@@ -166,7 +167,86 @@ def new_regressor(method, **given):
     kind = registry.methods()[method].regressor
     random = {"random_state": 0} if "random_state" in kind().get_params() else {}
     caps = {"max_points": 40} if method not in ("colk", "polk", "avm", "ok-feb", "npbsgd") else {}
-    return kind(gamma=0.5, **random, **caps, **given)
+    kernel = {"gamma": 0.5} if "gamma" in kind().get_params() else {}
+    return kind(**kernel, **random, **caps, **given)
+
+
+def changing(n=5000, change=2400):
+    """Three targets of six columns, all of them others from a row on; and noise."""
+    random = np.random.default_rng(0)
+    X = random.uniform(-2.0, 2.0, size=(n, 6))
+    Y = np.column_stack([np.sin(2.0 * X[:, 0]), X[:, 1], X[:, 0] * X[:, 1]])
+    later = np.column_stack([np.sin(2.0 * X[:, 2]), -X[:, 3], X[:, 2] * X[:, 3]])
+    Y[change:] = later[change:]
+    return X, (Y + 0.1 * random.normal(size=Y.shape)) * [1.0, 1e3, 1e-3]
+
+
+def test_the_automatic_model_starts_again_where_all_targets_change(tmp_path):
+    X, Y = changing()
+    model = AutoRegressor(random_state=0)
+    made = model.predict_then_learn(X[:2900], Y[:2900])
+    assert model._state.experts.young is not None  # in the middle of a trial
+    model.save(tmp_path / "model.ks")
+    again = kernelstream.load(tmp_path / "model.ks")
+    assert again.fingerprint() == model.fingerprint()
+    for first in range(2900, 5000, 70):
+        part = slice(first, first + 70)
+        made = np.vstack([made, again.predict_then_learn(X[part], Y[part])])
+    whole = AutoRegressor(random_state=0)
+    assert np.array_equal(whole.predict_then_learn(X, Y), made)
+    assert whole.fingerprint() == again.fingerprint()
+    assert whole.restarts_ == 1
+    assert "it forgot everything once" in whole._what_it_did({})
+    errors = np.sqrt(np.square(made - Y)[4000:].mean(axis=0)) / Y[4000:].std(axis=0)
+    assert np.all(errors < 0.4)
+    assert sum(whole.experts_.values()) == pytest.approx(1.0)
+    shares = whole.history_
+    rows = shares.pop("rows")
+    assert np.allclose(sum(shares.values()), 1.0, atol=1e-6)
+    assert rows[-1] == 5000
+    assert np.argsort(whole.column_importances_)[-2:].tolist() in ([2, 3], [3, 2])
+
+
+def test_the_automatic_model_finds_for_each_target_what_suits_it():
+    """One is nonlinear, one linear, one a random walk."""
+    random = np.random.default_rng(1)
+    X = random.normal(size=(3000, 5))
+    Y = np.column_stack([
+        np.sin(2.0 * X[:, 0]) * X[:, 1] + 0.1 * random.normal(size=3000),
+        X @ [1.0, 2.0, -1.0, 0.5, 0.0] + 0.3 * random.normal(size=3000),
+        np.cumsum(random.normal(size=3000)),
+    ])  # fmt: skip
+    together = AutoRegressor(random_state=0).predict_then_learn(X, Y)
+    error = np.square(together - Y)[500:].mean(axis=0)
+    assert error[0] < 0.3 * Y[:, 0].var()
+    assert error[1] < 0.3**2 * 1.2  # the noise
+    assert error[2] < 1.2  # the walk's own steps
+
+
+@pytest.mark.parametrize("given", [{}, {"labels_delayed": True}, {"max_bytes": 300_000}])
+def test_memory_of_the_automatic_model(given):
+    X, Y = changing(3000)
+    Y = np.hstack([Y, Y[:, ::-1]])
+    model = AutoRegressor(random_state=0, **given)
+    sizes = None
+    for first in range(0, 3000, 250):
+        model.partial_fit(X[first : first + 250], Y[first : first + 250])
+        sizes = model._sizes(6)
+        closed = nbytes_for(6, 6, True, model.labels_delayed, sizes)
+        assert model.nbytes_ <= closed <= given.get("max_bytes", 4_000_000)
+    model.set_params(max_bytes=200_000).partial_fit(X[:10], Y[:10])
+    assert model.nbytes_ <= 200_000
+
+
+def test_votes_of_stored_points_add_up():
+    """With what linear experts and the mean add, which do not matter here."""
+    X, Y = arm(1500)
+    model = AutoRegressor(random_state=0).partial_fit(X, Y * [1.0, 50.0, 0.1] + [0.0, 7.0, 0.0])
+    points, votes = model._point_votes(X[:20])
+    assert votes.shape == (20, len(points), 3)
+    total = votes.sum(axis=1) + model._state.targets.center
+    scale = Y.std(axis=0) * [1.0, 50.0, 0.1]
+    assert np.all(np.abs(total - model.predict(X[:20])) < 0.05 * scale)
 
 
 @pytest.mark.filterwarnings("ignore::kernelstream.CapWarning")

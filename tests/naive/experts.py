@@ -41,7 +41,7 @@ class Group:
         self.points = np.empty((0, len(scales)))
         self.mu = np.empty((0, 1 + len(rates), outputs))
         self.Sigma = np.empty((0, 0))
-        self.seen, self.noise, self.mean_loss = 0, 1.0, 0.0
+        self.seen, self.noise, self.mean_loss = 0, np.ones(outputs), 0.0  # noise: of each number
         self.losses = np.zeros(1 + len(rates))
 
     def kernel(self, X, Z):
@@ -70,10 +70,10 @@ class Group:
             else np.array([softmax(s * row) for s, row in zip(shrink, m, strict=True)])
         )
 
-        y = int(target)
         if self.numbers:
-            loss = np.minimum((target - m[:, 0]) ** 2, 36.0 * self.noise)
+            loss = np.minimum((target - m) ** 2, 36.0 * self.noise).mean(axis=1)
         else:
+            y = int(target)
             loss = -np.log(0.98 * said[:, y] + 0.02 / self.outputs)
         self.losses += max(1.0 / (self.seen + 1), 1.0 / 512) * (loss - self.losses)
         best = int(np.argmin(self.losses))
@@ -90,16 +90,16 @@ class Group:
             h, k, kappa = np.append(h, v), np.append(k, k_xx), k_xx
 
         if self.numbers:
-            error = target - m[0, 0]
-            gain = weight / (self.noise + v * weight)
-            self.mu[:, 0, 0] += h * gain * error
+            error = target - m[0]
+            gain = weight / (np.exp(np.log(self.noise).mean()) + v * weight)  # one Sigma: one noise
+            self.mu[:, 0] += np.outer(h, gain * error)
             for e, eta in enumerate(np.array(self.rates) * weight, 1):
-                move = eta * (target - m[e, 0]) / (1.0 + eta * kappa)
-                self.mu[:, e, 0] = (1.0 - 3e-5) * self.mu[:, e, 0] + k * move
+                move = eta * (target - m[e]) / (1.0 + eta * kappa)
+                self.mu[:, e] = (1.0 - 3e-5) * self.mu[:, e] + np.outer(k, move)
             share = 1.0 - 0.5 * v / (self.noise + v)
             rate = max(3.0 / (self.seen + 10.0), 1e-3)
-            self.noise += rate * (min(9.0 * self.noise, error**2) * share - self.noise)
-            self.noise = max(self.noise, 1e-8)
+            seen = np.minimum(9.0 * self.noise, error**2) * share
+            self.noise = np.maximum(self.noise + rate * (seen - self.noise), 1e-8)
         else:
             g = implicit(m[0], y, v * weight)
             self.mu[:, 0] += np.outer(h, weight * g)
@@ -130,7 +130,7 @@ class NumberMixture:
 
     def __init__(self, experts, spread):
         self.shares = self.past = np.full(experts, 1.0 / experts)
-        self.pair, self.scales = np.full(2, 0.5), np.ones(experts + 2)
+        self.pair, self.scale = np.full(2, 0.5), 1.0
         self.seen = 0
         self.moment = np.zeros(experts)
         self.covariance, self.spread = spread * np.eye(experts), spread
@@ -145,11 +145,11 @@ class NumberMixture:
         made = self.pair @ [first, second]
         self.seen += 1
         rate = max(1.0 / (self.seen + 1.0), 1.0 / 512.0)
-        noise = self.scales[e]
+        noise = self.scale
         error = y - np.append(numbers, [first, second])
-        likelihood = -2.5 * np.log1p(error**2 / (4.0 * self.scales)) - 0.5 * np.log(self.scales)
-        counts = 5.0 / (4.0 + error**2 / self.scales)
-        self.scales = np.maximum(1e-12, self.scales + rate * (counts * error**2 - self.scales))
+        likelihood = -2.5 * np.log1p(error**2 / (4.0 * noise))
+        counts = 5.0 / (4.0 + error[e] ** 2 / noise)
+        self.scale = max(1e-12, noise + rate * (counts * error[e] ** 2 - noise))
         shares = self.shares * np.exp(importance * (likelihood[:e] - likelihood[:e].max()))
         shares /= shares.sum()
         self.past = self.past + (shares - self.past) / (self.seen + 1.0)

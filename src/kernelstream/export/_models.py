@@ -295,8 +295,9 @@ def committee_values(committee: Committee, rows: Vector) -> Vector:
         opinions[last] = rows.program.vector(known)
     if set(opinions) != set(np.flatnonzero(used).tolist()):
         raise NotImplementedError("an expert that looks at the last target cannot be exported")
-    mix = _mix_numbers if committee.numbers else _mix_classes
-    return mix(rows.program, mixture, opinions)
+    if not committee.numbers:
+        return _mix_classes(rows.program, mixture, opinions)
+    return _mix_numbers(rows.program, mixture, committee.targets, opinions)
 
 
 def _linear(linear: Any, rows: Vector, numbers: bool) -> Vector:
@@ -311,12 +312,15 @@ def _linear(linear: Any, rows: Vector, numbers: bool) -> Vector:
     return (values * _shrink(variance.maximum(1e-12))).softmax()
 
 
-def _mix_numbers(program: Program, mixture: MixtureState, opinions: dict[int, Vector]) -> Vector:
-    numbers = program.concat(*opinions.values())
-    places = list(opinions)
-    first = numbers.dot(mixture.shares[-1, places])
-    second = first + (numbers - first).dot(mixture.powers[-1, places])
-    return first * mixture.pair[-1, 0] + second * mixture.pair[-1, 1]
+def _mix_numbers(
+    program: Program, mixture: MixtureState, targets: int, opinions: dict[int, Vector]
+) -> Vector:
+    """``core.experts.mixture.mix_numbers`` without learning; the last mixtures, one a target."""
+    parts = mixture.shares, mixture.powers, mixture.pair
+    shares, powers, pair = (part[-targets:] for part in parts)
+    first = program.total([each * shares[:, k] for k, each in opinions.items()])
+    added = program.total([(each - first) * powers[:, k] for k, each in opinions.items()])
+    return first * pair[:, 0] + (first + added) * pair[:, 1]
 
 
 def _mix_classes(program: Program, mixture: MixtureState, opinions: dict[int, Vector]) -> Vector:

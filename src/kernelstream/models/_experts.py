@@ -70,7 +70,7 @@ class ExpertEstimator(StreamEstimator):
 
     @property
     def _known(self) -> int:
-        """Outputs of the experts: one per class, or one number."""
+        """Outputs of the experts: one per class, or per number."""
         raise NotImplementedError
 
     def _start(self, X: Any, rows: Rows) -> None:
@@ -124,7 +124,7 @@ class ExpertEstimator(StreamEstimator):
             self._state.learn(rows, targets, weights, made, halves, coverage)
             predictions[:] = self._as_values(made)
 
-    def _learn_one(self, x: NDArray[np.float64], target: float) -> None:
+    def _learn_one(self, x: NDArray[np.float64], target: Any) -> None:
         x = np.asarray(x)
         if x.shape != (self.n_features_in_,):
             raise ValueError(
@@ -214,10 +214,9 @@ class ExpertClassifier(ExpertEstimator, StreamClassifier):
 
 
 class ExpertRegressor(ExpertEstimator, StreamRegressor):
-    """A number as output, with intervals."""
+    """A number as output, or several, with intervals."""
 
     _numbers = True
-    _several = False
 
     @property
     def _known(self) -> int:

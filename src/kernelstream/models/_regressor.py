@@ -25,7 +25,7 @@ _MOST_TARGETS = 1_000_000
 class StreamRegressor(RegressorMixin, StreamEstimator):  # type: ignore[misc]
     """A number as output, or several."""
 
-    #: Whether samples may have several numbers, with one dictionary for all.
+    #: Samples may have several numbers, with one dictionary for all.
     _several: ClassVar[bool] = True
     _n_targets = 1
 
@@ -118,8 +118,6 @@ class StreamRegressor(RegressorMixin, StreamEstimator):  # type: ignore[misc]
         least = 2 if "targets" in header else 1
         if type(self._n_targets) is not int or not least <= self._n_targets <= _MOST_TARGETS:
             raise ValueError("targets is not a number of targets")
-        if self._n_targets > 1 and not self._several:
-            raise ValueError("this kind of model learns one number per sample")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

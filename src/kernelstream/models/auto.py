@@ -39,6 +39,12 @@ class _Auto(ExpertEstimator):
     Columns are measured in units that move with the stream, values far out are compressed, and a
     target of numbers is predicted from the second row on.
 
+    Several targets of numbers share all experts: their points, the covariance (with the geometric
+    mean of the noises) and, as inputs of the linear experts that look at it, the last row's
+    targets. Each has its own unit, its own mixture and its own intervals. Experts that know nothing
+    are tried, and stay, by the likelihood of all targets together; shares (``experts_``,
+    ``history_``) are means over the targets.
+
     ``predict(X, return_std=True)`` of the regressor gives the deviation of its latest errors, the
     same for all rows; ``predict_interval`` follows what the errors really are, and covers as asked
     for also where they are not normal or begin to grow.
@@ -212,12 +218,23 @@ class AutoRegressor(_Auto, ExpertRegressor):
     >>> model = AutoRegressor(random_state=0).partial_fit(X[:2000], y[:2000])
     >>> bool(model.score(X[2000:], y[2000:]) > 0.99)
     True
+
+    Several targets at once, in any units:
+
+    >>> Y = np.column_stack([y, 1e-3 * X[:, 0] * X[:, 1]])
+    >>> model = AutoRegressor(random_state=0).partial_fit(X[:2000], Y[:2000])
+    >>> bool(model.score(X[2000:], Y[2000:]) > 0.99)
+    True
+    >>> model.predict_interval(X[2000:]).shape
+    (1000, 2, 2)
     """
 
     def _standard_deviations(self, deviations: Any) -> Any:
         intervals = self._state.intervals
         assert intervals is not None
-        return deviations * intervals.deviation(len(intervals.state.scale) - 1)
+        predictors = range(len(intervals.state.scale))[-self._known :]
+        each = np.array([intervals.deviation(predictor) for predictor in predictors])
+        return deviations * (each[0] if self._known == 1 else each)
 
 
 register(

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field
-from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Self
 
-import numba
 import numpy as np
-from numba.extending import is_jitted
 from numpy.typing import NDArray
 
 from kernelstream import storage
-from kernelstream.core.blocks import advance, evaluate_block
-from kernelstream.core.direct.quasi_gradient import partner, tracking_rate
 from kernelstream.core.kernel import Program, Rows
-from kernelstream.core.passes import DIVERGED, FULL, PROBE, PROBE_EVERY, roomy
 from kernelstream.core.state import State
 from kernelstream.errors import prefixed
 from kernelstream.models import _validation as check
+from kernelstream.models._compositional import check_functions, make_pass
 from kernelstream.models._regressor import KernelRegressor
 from kernelstream.models._stream import as_before_on_error
 from kernelstream.models.colk import _Paired
 from kernelstream.parameters import Whole
-from kernelstream.rows import count_rows, dense_matrix, slice_rows, stack_rows, take_rows
+from kernelstream.rows import count_rows, stack_rows, take_rows
 
 #: Parameters that are code, which files do not hold.
 _FUNCTIONS = ("inner", "inner_derivative", "outer_derivative")
@@ -56,6 +51,10 @@ class CompositionalLearner(_Paired, KernelRegressor):
     functions do that themselves; a step that is not finite is refused. Functions are not written
     to a model file: ``load(path, inner=..., inner_derivative=..., outer_derivative=...)`` is given
     them again.
+
+    With several targets per sample f has as many outputs, on one dictionary. ``value`` and ``y``
+    are then arrays of q numbers; the derivatives in value are q numbers, of ``n_tracked`` functions
+    an (n_tracked, q) array.
 
     References
     ----------
@@ -97,6 +96,20 @@ class CompositionalLearner(_Paired, KernelRegressor):
     >>> model = model.partial_fit(X, y, inner_X=elsewhere)
     >>> bool(abs(model.predict(elsewhere).mean() - 1.0) < 0.1)
     True
+
+    Two targets at once, whose errors are to cancel on average: to the loss of both is added
+    2 (E[e_1 + e_2])^2, where e_c = f_c(x) - y_c:
+
+    >>> def sum_of_errors(value, x, y):
+    ...     return (value - y).sum()
+    >>> def ones(value, x, y):
+    ...     return np.ones(2)
+    >>> def fit_and_cancel(value, mean, x, y):
+    ...     return value - y, 4.0 * mean
+    >>> Y = np.column_stack([y, np.cos(3.0 * X[:, 0])])
+    >>> model = CompositionalLearner(sum_of_errors, ones, fit_and_cancel).partial_fit(X, Y)
+    >>> model.predict(X[:5]).shape, bool(abs(model.tracker_) < 0.1)
+    ((5, 2), True)
     """
 
     inner: Annotated[  # type: ignore[misc]
@@ -138,8 +151,8 @@ class CompositionalLearner(_Paired, KernelRegressor):
         Parameters
         ----------
         X : (n, p) array, CSR matrix or data frame
-        y : (n,) numbers, optional
-            Without it the functions are given 0.
+        y : (n,) numbers, or (n, q), optional
+            With q of them f has q outputs. Without any the functions are given 0.
         sample_weight : (n,) array, optional
             Not negative. Multiplies the sample's gradient; 0 leaves the sample out.
         """
@@ -163,16 +176,16 @@ class CompositionalLearner(_Paired, KernelRegressor):
         Parameters
         ----------
         X : (n, p) array, CSR matrix or data frame
-        y : (n,) numbers, optional
-            Without it the functions are given 0.
+        y : (n,) numbers, or (n, q), optional
+            With q of them f has q outputs. Without any the functions are given 0.
         sample_weight : (n,) array, optional
             Not negative. Multiplies the sample's gradient; 0 leaves the sample out.
         inner_X : (n, p) array, CSR matrix or data frame, optional
             Samples of the inner expectation, if they come from a population of their own: one for
             each of ``X``, which are then those of the outer expectation alone. Either always or
             never.
-        inner_y : (n,) numbers, optional
-            Their targets.
+        inner_y : (n,) numbers, or (n, q), optional
+            Their targets, as many as ``y`` has.
         """
         apart = inner_X is not None
         if inner_y is not None and not apart:
@@ -183,7 +196,7 @@ class CompositionalLearner(_Paired, KernelRegressor):
                 f"{'was' if self._apart else 'was not'} given. Use a fresh model"
             )
         with as_before_on_error(self):
-            samples = self._admit(X, _targets(X, y), sample_weight)
+            samples = self._admit(X, self._or_zeros(X, y), sample_weight)
             if apart:
                 self._apart = True
                 samples = self._interleaved(*samples, inner_X, inner_y)
@@ -200,7 +213,13 @@ class CompositionalLearner(_Paired, KernelRegressor):
         if count_rows(others) != n:
             raise ValueError(f"X has {n} rows, inner_X has {count_rows(others)}")
         with prefixed("inner_y"):
-            theirs = check.check_numbers(_targets(inner_X, inner_y), n)
+            theirs = check.check_numbers(self._or_zeros(inner_X, inner_y), n, several=True)
+        if theirs.shape != targets.shape:
+            each = 1 if theirs.ndim == 1 else theirs.shape[1]
+            raise ValueError(
+                f"y has {self._n_targets} numbers per sample, inner_y has {each}: f has as many, "
+                "and both are compared with it"
+            )
         order = np.arange(2 * n).reshape(2, n).T.ravel()
         return (
             take_rows(stack_rows(rows, others), order),
@@ -218,15 +237,20 @@ class CompositionalLearner(_Paired, KernelRegressor):
         batch. Of one population only.
         """
         self._check_together()
-        return super().predict_then_learn(X, _targets(X, y), sample_weight)
+        return super().predict_then_learn(X, self._or_zeros(X, y), sample_weight)
 
-    def learn_one(self, x: NDArray[np.float64], y: float = 0.0) -> None:
+    def learn_one(self, x: NDArray[np.float64], y: Any = 0.0) -> None:
         """Learn from one sample, without scikit-learn's validation.
 
-        ``x`` is a 1-D array of finite numbers, ``y`` a finite number.
+        ``x`` is a 1-D array of finite numbers, ``y`` a finite number, or an array of as many as f
+        has.
         """
         self._check_together()
         super().learn_one(x, y)
+
+    def _or_zeros(self, X: Any, y: Any) -> Any:
+        """Targets, or zeros, as many as f has outputs."""
+        return _targets(X, y, self._n_targets if hasattr(self, "_state") else 1)
 
     def _check_together(self) -> None:
         if self._apart:
@@ -283,55 +307,23 @@ class CompositionalLearner(_Paired, KernelRegressor):
             "derivatives."
         )
 
-    def _check_functions(self, rows: Rows, targets: NDArray[np.float64]) -> None:
-        """Refuse functions that do not return what they should; as if nothing had been given."""
-        sample, other = 0, partner(0, len(targets))
-        x, x_other = (dense_matrix(slice_rows(rows, i, i + 1))[0] for i in (sample, other))
-        try:
-            tracked = self.inner(0.0, x_other, targets[other])
-            self._check_returned("inner", tracked)
-            slope = self.inner_derivative(0.0, x_other, targets[other])
-            self._check_returned("inner_derivative", slope)
-            seen = tracked if self.n_tracked is None else np.array(tracked, dtype=np.float64)
-            found = self.outer_derivative(0.0, seen, x, targets[sample])
-            if not hasattr(found, "__len__") or len(found) != 2:
-                raise ValueError(
-                    "outer_derivative must return a pair, the derivatives of the outer function in "
-                    f"value and in what is tracked; it returned {found!r}. Return 0.0 as the "
-                    "first where it does not depend on value"
-                )
-            if np.ndim(found[0]) != 0:
-                raise ValueError(
-                    "the first that outer_derivative returns, its derivative in value, must be a "
-                    f"number; it has shape {np.shape(found[0])}"
-                )
-            self._check_returned("outer_derivative, as its second,", found[1])
-        except ValueError:
-            del self._state  # so that parameters can be mended
-            raise
-
-    def _check_returned(self, what: str, found: Any) -> None:
-        shape, n = np.shape(found), self.n_tracked
-        if n is None and shape != ():
-            raise ValueError(
-                f"{what} returned an array of shape {shape}, expected one number: say "
-                f"n_tracked={int(np.prod(shape))} where so many expectations are tracked"
-            )
-        if n is not None and shape != (n,):
-            got = "one number" if shape == () else f"an array of shape {shape}"
-            raise ValueError(f"{what} returned {got}, expected {n} numbers, because n_tracked={n}")
-
     def _pass(self) -> Callable[..., tuple[int, int]]:
         functions = self.inner, self.inner_derivative, self.outer_derivative
-        learn = make_pass(*functions, self.n_tracked is None, bool(self._apart))
+        single = self._n_targets == 1
+        learn = make_pass(*functions, self.n_tracked is None, single, bool(self._apart))
 
         def compositional_pass(*given: Any) -> tuple[int, int]:
             state, program, rows = State(*given[:8]), Program(*given[9:15]), Rows(*given[15:20])
-            targets, weights, _, first, predictions = given[20:]
+            targets, weights, extra, first, predictions = given[20:]
+            targets = targets[:, None] if single else np.ascontiguousarray(extra)
             current, past = np.split(state.weights, [self._projected])
             with np.errstate(invalid="ignore", over="ignore"):  # such a step is refused
                 if state.status[0]["steps"] == 0 and len(targets):
-                    self._check_functions(rows, targets)
+                    try:
+                        check_functions(*functions, self.n_tracked, rows, targets)
+                    except ValueError:
+                        del self._state  # so that parameters can be mended
+                        raise
                 return learn(
                     state._replace(weights=current), past, given[8], program, rows, targets,
                     weights, first, predictions, self._tracked,
@@ -340,116 +332,9 @@ class CompositionalLearner(_Paired, KernelRegressor):
         return compositional_pass
 
 
-def _targets(X: Any, y: Any) -> Any:
+def _targets(X: Any, y: Any, each: int = 1) -> Any:
     """y, or zeros where there are none."""
     if y is not None:
         return y
-    return np.zeros(X.shape[0] if hasattr(X, "shape") else len(X))
-
-
-@lru_cache(maxsize=64)
-def make_pass(
-    inner: Callable[..., Any],
-    inner_derivative: Callable[..., Any],
-    outer_derivative: Callable[..., Any],
-    scalar: bool,
-    apart: bool,
-) -> Callable[..., tuple[int, int]]:
-    """A pass for these functions: compiled if all of them are, else the same code in Python.
-
-    ``apart``: the first of each pair is a sample of the outer expectation alone, the second one of
-    the inner. Else both take both roles.
-    """
-    jitted = all(is_jitted(function) for function in (inner, inner_derivative, outer_derivative))
-    compile_or_not = numba.njit(nogil=True) if jitted else lambda function: function
-
-    if scalar:
-
-        @compile_or_not  # type: ignore[untyped-decorator]
-        def put(number: Any, out: Any) -> None:
-            out[0] = number
-
-        @compile_or_not  # type: ignore[untyped-decorator]
-        def seen(tracked: Any) -> Any:
-            return tracked[0]
-
-    else:
-
-        @compile_or_not  # type: ignore[untyped-decorator]
-        def put(numbers: Any, out: Any) -> None:
-            for k in range(out.shape[0]):
-                out[k] = numbers[k]
-
-        @compile_or_not  # type: ignore[untyped-decorator]
-        def seen(tracked: Any) -> Any:
-            return tracked
-
-    @compile_or_not  # type: ignore[untyped-decorator]
-    def sample(rows: Any, i: Any, x: Any) -> None:
-        if rows.sparse:
-            x[:] = 0.0
-            for q in range(rows.indptr[i], rows.indptr[i + 1]):
-                x[rows.indices[q]] = rows.data[q]
-        else:
-            x[:] = rows.dense[i]
-
-    @compile_or_not  # type: ignore[untyped-decorator]
-    def learn(
-        state: Any, past: Any, settings: Any, program: Any, rows: Any, targets: Any,
-        sample_weights: Any, first: Any, predictions: Any, tracked: Any,
-    ) -> tuple[int, int]:  # fmt: skip
-        status, rule = state.status[0], settings[0]
-        rest = np.zeros((rule.batch, state.weights.shape[0] - 1))
-        i = first
-        while i < targets.shape[0]:
-            count = min(rule.batch, targets.shape[0] - i)
-            if status.order + count > state.diagonal.shape[0]:
-                return FULL, i
-            if status.changes >= PROBE_EVERY:
-                return PROBE, i
-            values, norms, f, earlier = evaluate_block(state, past, rule, program, rows, i, count)
-            if predictions.shape[0] > 0:
-                for r in range(count):
-                    predictions[i + r, 0] = f[r, f.shape[1] - 1]  # of the average if there is one
-            rate = tracking_rate(rule, status.steps)
-            x = np.zeros((count, state.points.shape[0]))
-            trackers = np.zeros((count, tracked.shape[0]))  # after each sample alone
-            now, then = np.zeros(tracked.shape[0]), np.zeros(tracked.shape[0])
-            for r in range(count):
-                sample(rows, i + r, x[r])
-                if apart and r % 2 == 0:
-                    continue
-                put(inner(f[r, 0], x[r], targets[i + r]), now)
-                if past.shape[0] > 0:  # (20)
-                    put(inner(earlier[r, 0], x[r], targets[i + r]), then)
-                    trackers[r] = (1.0 - rate) * (tracked - then) + now
-                else:  # (19)
-                    trackers[r] = (1.0 - rate) * tracked + rate * now
-            # (24) with the outer function's own derivative, each sample in both roles
-            direction = np.zeros((count, 1))
-            for r in range(count):
-                if apart and r % 2 == 1:
-                    continue
-                other = partner(r, count)
-                in_value, in_tracked = outer_derivative(
-                    f[r, 0], seen(trackers[other]), x[r], targets[i + r]
-                )
-                put(in_tracked, then)
-                put(inner_derivative(f[other, 0], x[other], targets[i + other]), now)
-                direction[r, 0] += in_value
-                direction[other, 0] += (then * now).sum()
-            after = np.zeros(tracked.shape[0])
-            roles = count // 2 if apart else count
-            for r in range(count):
-                direction[r, 0] *= sample_weights[i + r]
-                after += trackers[r] / roles  # zero where it is not one of the inner samples
-            if not np.isfinite(after).all() or not advance(
-                state, past, rule, program, rows, i, values, norms, direction, rest[:count],
-                roles, count,
-            ):  # fmt: skip
-                return DIVERGED, i
-            tracked[:] = after
-            i += count
-        return roomy(state, rule.batch), i
-
-    return learn  # type: ignore[no-any-return]
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    return np.zeros(n if each == 1 else (n, each))

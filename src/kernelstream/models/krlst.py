@@ -175,7 +175,6 @@ class KRLSTRegressor(_KRLST, ExpertRegressor):
     (True, True)
     """
 
-    _several = True
     noise: Annotated[
         float | Literal["auto"],
         Number(least=1e-8, most=1e6),

@@ -21,8 +21,6 @@ CONTEST_STATUS = np.dtype(
             ("odds", np.float64),  # logarithm, of the second model
             ("recent", np.float64),  # its share lately
             ("leads", np.int64),  # whether it predicts
-            ("scale", np.float64),  # squared errors of numbers, of the first model
-            ("other", np.float64),  # and of the second
         ],
     )
 )
@@ -56,47 +54,55 @@ def watch_alone(now, loss):
 
 
 @inner
-def likelihood(made, t, target, numbers, scale):
-    """The logarithm, of a target of classes or numbers."""
-    if numbers:
-        return log_density(target - made[t, 0, 0], scale)
+def likelihood(made, t, targets, numbers, scales):
+    """The logarithm, of a class, or of numbers together."""
     classes = made.shape[2]
-    return math.log((1.0 - FLOOR) * made[t, 0, np.int64(target)] + FLOOR / classes)
+    if not numbers:
+        return math.log((1.0 - FLOOR) * made[t, 0, np.int64(targets[t, 0])] + FLOOR / classes)
+    total = 0.0
+    for c in range(len(scales)):
+        total += log_density(targets[t, c] - made[t, 0, c], scales[c])
+    return total
 
 
 @compiled
-def contest(status, numbers, first, second, targets, sample_weights, out):
+def contest(status, scales, numbers, first, second, targets, sample_weights, out):
     """Predictions of the likelier model into ``out``, each from before its row, then learn.
 
     Parameters
     ----------
     status : (1,) CONTEST_STATUS
+    scales : (2, q) squared errors of numbers, of the first model and of the second; 0: not known.
     first, second, out : (n, mixtures, outputs); ``second`` (0, ...) where there is one model.
-    targets, sample_weights : (n,)
+    targets : (n, q) numbers, or (n, 1) classes by number.
+    sample_weights : (n,)
     """
     now = status[0]
+    before = np.empty(scales.shape[1])
     for t in range(len(first)):
         chosen = second if len(second) and now.leads else first
         for m in range(out.shape[1]):
             for c in range(out.shape[2]):
                 out[t, m, c] = chosen[t, m, c]
-        target = targets[t]
-        before = now.scale
         if numbers:
-            error = target - first[t, 0, 0]
-            if before == 0.0:
-                before = 1.0
-            now.scale = follow_scale(before, error, max(1.0 / (now.rows + 2.0), 1.0 / RECENT))
-            loss = math.log(1.0 + error * error / (4.0 * before))
+            loss, rate = 0.0, max(1.0 / (now.rows + 2.0), 1.0 / RECENT)
+            for c in range(len(before)):
+                error = targets[t, c] - first[t, 0, c]
+                before[c] = scales[0, c] if scales[0, c] > 0.0 else 1.0
+                scales[0, c] = follow_scale(before[c], error, rate)
+                loss += math.log(1.0 + error * error / (4.0 * before[c]))
+            loss /= len(before)
         else:
-            loss = max(0.0, 1.0 - first[t, 0, np.int64(target)])
+            loss = max(0.0, 1.0 - first[t, 0, np.int64(targets[t, 0])])
         if len(second) == 0:
             watch_alone(now, loss)
             continue
-        apart = likelihood(second, t, target, numbers, now.other)
-        apart -= likelihood(first, t, target, numbers, before)
+        apart = likelihood(second, t, targets, numbers, scales[1])
+        apart -= likelihood(first, t, targets, numbers, before)
         if numbers:
-            now.other = follow_scale(now.other, target - second[t, 0, 0], 1.0 / RECENT)
+            for c in range(len(before)):
+                error = targets[t, c] - second[t, 0, c]
+                scales[1, c] = follow_scale(scales[1, c], error, 1.0 / RECENT)
         odds = math.exp(min(600.0, max(-600.0, now.odds + sample_weights[t] * apart)))
         share = (1.0 - BACK) * odds / (1.0 + odds) + 0.5 * BACK
         now.odds = math.log(share / (1.0 - share))

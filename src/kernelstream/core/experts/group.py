@@ -13,13 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelstream.core.experts.steps import (
-    curvature,
-    follow_noise,
-    implicit_step,
-    softmax,
-    thinned,
-)
+from kernelstream.core.experts.learning import learn_classes, learn_numbers
+from kernelstream.core.experts.steps import softmax, thinned
 from kernelstream.core.exponential import LOG2_E, UNDERFLOW, decay
 from kernelstream.core.jit import compiled, inner
 from kernelstream.core.lanes import add_multiple, dot, fma
@@ -60,9 +55,6 @@ GROUP_STATUS = np.dtype(
 NOVEL = 1e-3
 #: Rows over which experts of a group are compared.
 HORIZON = 512.0
-#: What a row leaves of the first-order functions. Where all of it stays they grow for ever, and
-#: unlearn ever more slowly: 1 % of errors on moving squares became 11 % after 250,000 rows.
-KEPT = 1.0 - 3e-5
 
 
 class GroupState(NamedTuple):
@@ -79,6 +71,7 @@ class GroupState(NamedTuple):
     metric: NDArray[np.float64]  # (p, p) ... mean products of them; (0, 0): not followed
     rates: NDArray[np.float64]  # (e - 1,) steps of the first-order experts
     losses: NDArray[np.float64]  # (e,) decayed means
+    noises: NDArray[np.float64]  # (o,) of several targets; or (0,)
 
 
 @inner
@@ -198,46 +191,7 @@ def look_at_slopes(group, outputs, z, k, alphas, slope):
 
 
 @inner
-def learn_numbers(group, error, variance, reach, importance, values, target, u, h):
-    """The step of each expert. Returns the gain of the covariance."""
-    status = group.status[0]
-    n = status.points
-    gain = importance / (status.noise + variance * importance)
-    for i in range(n):
-        group.weights[0, i] = fma(h[i], gain * error, group.weights[0, i])
-    for e in range(1, len(values)):
-        step = group.rates[e - 1] * importance
-        move = step * (target - values[e, 0]) / (1.0 + step * reach)
-        for i in range(n):
-            group.weights[e, i] = fma(u[i], move, KEPT * group.weights[e, i])
-    follow_noise(status, error, variance)
-    return gain
-
-
-@inner
-def learn_classes(group, variance, reach, importance, values, label, gradient, u, h):
-    """The step of each expert. Returns the gain of the covariance."""
-    n = group.status[0].points
-    outputs = values.shape[1]
-    implicit_step(values, 0, label, variance * importance, gradient)
-    for c in range(outputs):
-        move = importance * gradient[c]
-        for i in range(n):
-            group.weights[c, i] = fma(h[i], move, group.weights[c, i])
-    bend = importance * curvature(values, 0, variance * importance, gradient)
-    for e in range(1, len(values)):
-        step = group.rates[e - 1] * importance
-        implicit_step(values, e, label, step * reach, gradient)
-        for c in range(outputs):
-            move = step * gradient[c]
-            row = e * outputs + c
-            for i in range(n):
-                group.weights[row, i] = fma(u[i], move, KEPT * group.weights[row, i])
-    return bend / (1.0 + bend * variance)
-
-
-@inner
-def judge(group, values, target, out, t, first):
+def judge(group, values, targets, out, t, first):
     """Follow the losses of all experts. Returns the leading one and its loss on this row."""
     status = group.status[0]
     experts, outputs = values.shape
@@ -245,10 +199,14 @@ def judge(group, values, target, out, t, first):
     best, own = 0, 0.0
     for e in range(experts):
         if status.numbers:
-            error = target - values[e, 0]
-            loss = min(error * error, 36.0 * status.noise)
+            loss = 0.0
+            for c in range(outputs):
+                error = targets[c] - values[e, c]
+                noise = group.noises[c] if len(group.noises) else status.noise
+                loss += min(error * error, 36.0 * noise)
+            loss /= outputs
         else:
-            p = out[t, first + e, np.int64(target)]
+            p = out[t, first + e, np.int64(targets[0])]
             loss = -math.log(0.98 * p + 0.02 / outputs)
         group.losses[e] += rate * (loss - group.losses[e])
         if e == 0 or group.losses[e] < group.losses[best]:
@@ -294,7 +252,7 @@ def group_pass(group, outputs, rows, targets, sample_weights, out, first, varian
     ----------
     group : GroupState
     rows : (n, p)
-    targets : (n,) classes by number, or numbers; (0,)
+    targets : (n, outputs) numbers, or (n, 1) classes by number; (0, 1)
     sample_weights : (n,)
     out : (n, experts, outputs), from expert ``first`` on: probabilities, or numbers.
     variances : (n,), out: of the second-order functions.
@@ -327,24 +285,26 @@ def group_pass(group, outputs, rows, targets, sample_weights, out, first, varian
             for c in range(outputs):
                 values[e, c] = dot(group.weights, e * outputs + c, u, 0, 0, n)
             if status.numbers:
-                out[t, first + e, 0] = values[e, 0]
+                for c in range(outputs):
+                    out[t, first + e, c] = values[e, c]
             else:
                 shrink = 1.0 / math.sqrt(1.0 + 0.125 * math.pi * variance) if e == 0 else 1.0
                 softmax(values, e, shrink, out, t, first + e)
         if len(targets) == 0:
             continue
 
-        target, importance = targets[t], sample_weights[t]
-        best, own = judge(group, values, target, out, t, first)
+        importance = sample_weights[t]
+        best, own = judge(group, values, targets[t], out, t, first)
         if is_wanted(status, novelty, best, own, uniform(status)):
             add_point(group, z, square, novelty, u, h, k, work)
             reach, end, calm = k_xx, t, -1
         calm += 1
         if status.numbers:
-            error = target - values[0, 0]
-            gain = learn_numbers(group, error, variance, reach, importance, values, target, u, h)
+            gain = learn_numbers(
+                group, variance, reach, importance, values, targets[t], u, h, gradient
+            )
         else:
-            label = np.int64(target)
+            label = np.int64(targets[t, 0])
             gain = learn_classes(group, variance, reach, importance, values, label, gradient, u, h)
         n = status.points
         gain = thinned(gain, variance, uniform(status))

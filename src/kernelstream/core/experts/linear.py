@@ -25,7 +25,7 @@ LINEAR_STATUS = np.dtype(
             ("random", np.uint64),
             ("numbers", np.int64),
             ("lagged", np.int64),  # whether the last target is an input
-            ("last", np.float64),
+            ("last", np.float64),  # target; of several the first one
             ("forget", np.float64),
         ],
     )
@@ -46,13 +46,14 @@ class LinearState(NamedTuple):
 
 
 @inner
-def write_inputs(status, z, outputs, x):
+def write_inputs(status, last, z, outputs, x):
     x[0] = 1.0
     for j in range(len(z)):
         x[1 + j] = z[j]
     if status.lagged:
         if status.numbers:
-            x[1 + len(z)] = status.last
+            for c in range(outputs):
+                x[1 + len(z) + c] = last[c]
         else:
             for c in range(outputs):
                 x[1 + len(z) + c] = 1.0 if c == np.int64(status.last) else 0.0
@@ -100,9 +101,16 @@ def forget(covariance, kept):
 
 
 @compiled
-def linear_pass(linear, rows, targets, sample_weights, out, place):
+def linear_pass(linear, last, rows, targets, sample_weights, out, place):
     """Predict each row, then learn it; without targets, predict alone.
 
+    Parameters
+    ----------
+    linear : LinearState
+    last : (outputs,) the numbers before these rows; not used for classes.
+    rows : (n, p)
+    targets : (n, outputs) numbers, or (n, 1) classes by number; (0, 1)
+    sample_weights : (n,)
     out : (n, experts, outputs), at expert ``place``: probabilities, or numbers.
     """
     status = linear.status[0]
@@ -110,26 +118,28 @@ def linear_pass(linear, rows, targets, sample_weights, out, place):
     x, h = np.empty(width), np.empty(width)
     values, gradient = np.empty((1, outputs)), np.empty(outputs)
     for t in range(len(rows)):
-        write_inputs(status, rows[t], outputs, x)
+        write_inputs(status, targets[t - 1] if t and len(targets) else last, rows[t], outputs, x)
         spread_inputs(linear.covariance, x, h)
         variance = max(1e-12, dot(h, 0, x, 0, 0, width))
         for c in range(outputs):
             values[0, c] = dot(linear.weights, c, x, 0, 0, width)
         if status.numbers:
-            out[t, place, 0] = values[0, 0]
+            for c in range(outputs):
+                out[t, place, c] = values[0, c]
         else:
             shrink = 1.0 / math.sqrt(1.0 + 0.125 * math.pi * variance)
             softmax(values, 0, shrink, out, t, place)
         if len(targets) == 0:
             continue
-        target, importance = targets[t], sample_weights[t]
+        importance = sample_weights[t]
         if status.numbers:
-            error = target - values[0, 0]
             gain = importance / (NOISE + variance * importance)
-            for i in range(width):
-                linear.weights[0, i] = fma(h[i], gain * error, linear.weights[0, i])
+            for c in range(outputs):
+                error = targets[t, c] - values[0, c]
+                for i in range(width):
+                    linear.weights[c, i] = fma(h[i], gain * error, linear.weights[c, i])
         else:
-            implicit_step(values, 0, np.int64(target), variance * importance, gradient)
+            implicit_step(values, 0, np.int64(targets[t, 0]), variance * importance, gradient)
             for c in range(outputs):
                 move = importance * gradient[c]
                 for i in range(width):
@@ -142,4 +152,4 @@ def linear_pass(linear, rows, targets, sample_weights, out, place):
         status.seen += 1
         if status.forget < 1.0 and status.seen % EVERY == 0:
             forget(linear.covariance, status.forget**EVERY)
-        status.last = target
+        status.last = targets[t, 0]

@@ -32,7 +32,10 @@ SPREAD = 0.03
 
 
 class MixtureState(NamedTuple):
-    """Mixtures of e experts, one for each set of experts that may be used."""
+    """Mixtures of e experts, one for each set of experts that may be used.
+
+    Of several numbers each has its own: number c by set s is mixed in row s q + c.
+    """
 
     used: NDArray[np.int64]  # (mixtures, e)
     seen: NDArray[np.float64]  # (1,)
@@ -43,7 +46,7 @@ class MixtureState(NamedTuple):
     squares: NDArray[np.float64]  # (mixtures, e, e) of gradients (diagonal); or a covariance
     pair: NDArray[np.float64]  # (mixtures, 2) shares of the two ways
     calibration: NDArray[np.float64]  # (mixtures, 9) see `calibrate`: numbers, their covariance
-    scales: NDArray[np.float64]  # (mixtures, e + 2) squared errors of numbers; of the two ways last
+    scales: NDArray[np.float64]  # (mixtures,) squared errors of numbers
 
 
 def uncalibrated() -> NDArray[np.float64]:
@@ -181,7 +184,7 @@ def mix_classes(mixture, probabilities, targets, sample_weights, out):
             best, low, high = calibrate(mixture.calibration, m, out, t)
             if len(targets) == 0:
                 continue
-            y, importance = np.int64(targets[t]), sample_weights[t]
+            y, importance = np.int64(targets[t, 0]), sample_weights[t]
             follow_confidence(mixture.calibration, m, importance, low, high, y == best)
             for e in range(experts):
                 if mixture.used[m, e]:
@@ -222,7 +225,7 @@ def fit_pool(mixture, m, x, h, error, importance):
         for q in range(experts):
             h[i] += mixture.squares[m, i, q] * x[q]
         variance += h[i] * x[i]
-    noise = mixture.scales[m, experts]
+    noise = mixture.scales[m]
     limit = 3.0 * math.sqrt(noise)
     gain = importance / (noise + variance * importance)
     kept = 1.0 - 1.0 / LONG
@@ -237,37 +240,33 @@ def fit_pool(mixture, m, x, h, error, importance):
 
 @compiled
 def mix_numbers(mixture, numbers, targets, sample_weights, out):
-    """numbers (n, experts, 1) to out (n, mixtures, 1), then learn the weights."""
-    experts = numbers.shape[1]
+    """numbers (n, experts, q) to out (n, sets, q), then learn the weights."""
+    experts, each = numbers.shape[1], numbers.shape[2]
     x, h, likelihood = np.empty(experts), np.empty(experts), np.empty(experts)
     for t in range(len(numbers)):
         if len(targets):
             mixture.seen[0] += 1.0
         rate = max(1.0 / (mixture.seen[0] + 1.0), 1.0 / RECENT)
         for m in range(len(mixture.shares)):
-            first = 0.0
+            c, first = m % each, 0.0
             for e in range(experts):
                 if mixture.used[m, e]:
-                    first += mixture.shares[m, e] * numbers[t, e, 0]
+                    first += mixture.shares[m, e] * numbers[t, e, c]
             second = first
             for e in range(experts):
-                x[e] = numbers[t, e, 0] - first if mixture.used[m, e] else 0.0
+                x[e] = numbers[t, e, c] - first if mixture.used[m, e] else 0.0
                 second += mixture.powers[m, e] * x[e]
-            out[t, m, 0] = mixture.pair[m, 0] * first + mixture.pair[m, 1] * second
+            out[t, m // each, c] = mixture.pair[m, 0] * first + mixture.pair[m, 1] * second
             if len(targets) == 0:
                 continue
-            y, importance = targets[t], sample_weights[t]
+            y, importance = targets[t, c], sample_weights[t]
+            # One scale for all: where all of them err, one that is usually exact loses no more.
+            scale = mixture.scales[m]
             for e in range(experts):
                 if mixture.used[m, e]:
-                    error = y - numbers[t, e, 0]
-                    likelihood[e] = log_density(error, mixture.scales[m, experts])
-                    mixture.scales[m, e] = follow_scale(mixture.scales[m, e], error, rate)
+                    likelihood[e] = log_density(y - numbers[t, e, c], scale)
             share_out(mixture, m, importance, likelihood)
-            a = log_density(y - first, mixture.scales[m, experts])
-            b = log_density(y - second, mixture.scales[m, experts])
+            a, b = log_density(y - first, scale), log_density(y - second, scale)
             fit_pool(mixture, m, x, h, y - second, importance)
-            for way in range(2):
-                error = y - (first if way == 0 else second)
-                scale = mixture.scales[m, experts + way]
-                mixture.scales[m, experts + way] = follow_scale(scale, error, rate)
+            mixture.scales[m] = follow_scale(scale, y - first, rate)
             share_pair(mixture, m, importance, a, b)

@@ -112,3 +112,12 @@ def follow_noise(status, error, variance):
     share = 1.0 - 0.5 * variance / (noise + variance)
     noise += rate * (min(9.0 * noise, error * error) * share - noise)
     status.noise = max(noise, 1e-8)
+
+
+@inner
+def follow_noises(status, noises, errors, variance):
+    """The noise of each of several targets."""
+    for c in range(len(errors)):
+        status.noise = noises[c]
+        follow_noise(status, errors[c], variance)
+        noises[c] = status.noise

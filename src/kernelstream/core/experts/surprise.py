@@ -17,7 +17,6 @@ WATCH_STATUS = np.dtype(
             ("fast", np.float64),  # mean loss lately
             ("slow", np.float64),  # and for longer
             ("variance", np.float64),
-            ("scale", np.float64),  # squared errors of numbers, as the mixture has it
             ("settled", np.int64),  # rows at which both means were settled
             (
                 "wiggle",
@@ -42,29 +41,32 @@ LONG, KNOWN = 10000.0, 250
 
 
 @compiled
-def watch(status, numbers, errors, marks, strengths):
-    """Follow the errors of rows; ``marks`` (n,) receives the places of marks. Returns how many.
+def watch(status, scales, numbers, errors, marks, strengths):
+    """Follow the errors (n, q) of rows; ``marks`` (n,) receives the places of marks.
+
+    Returns how many. ``scales`` (q,) are squared errors of numbers, as the mixture has them.
 
     ``strengths`` (n,) receives how many times as far as usual the fast mean was above the other:
     losses that come in waves, as where a row resembles the last one, often are. 0 where that is
     not known yet.
 
     Errors are the probability of the wrong classes, or of numbers the distance, whose loss is that
-    of Student's t: a few outliers are no change.
+    of Student's t: a few outliers are no change. Of several numbers it is the mean of their losses.
     """
     now, count = status[0], 0
     for t in range(len(errors)):
-        loss = errors[t]
+        loss = errors[t, 0]
         now.seen += 1
         if numbers:
-            error = errors[t]
-            if now.scale == 0.0:
-                now.scale = error * error
-            loss = 0.0
-            if now.scale > 0.0:
-                loss = math.log(1.0 + error * error / (4.0 * now.scale))
-                rate = max(1.0 / now.seen, 1.0 / RECENT)
-                now.scale = follow_scale(now.scale, error, rate)
+            loss, rate = 0.0, max(1.0 / now.seen, 1.0 / RECENT)
+            for c in range(len(scales)):
+                error = errors[t, c]
+                if scales[c] == 0.0:
+                    scales[c] = error * error
+                if scales[c] > 0.0:
+                    loss += math.log(1.0 + error * error / (4.0 * scales[c]))
+                    scales[c] = follow_scale(scales[c], error, rate)
+            loss /= len(scales)
         bounded = loss
         if now.rows >= SETTLED:
             bounded = min(loss, now.slow + MOST * math.sqrt(now.variance))

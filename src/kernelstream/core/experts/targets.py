@@ -14,7 +14,7 @@ def chain_pass(last, counts, decays, targets, out, first):
     last : (1,) the last class, -1 before there was one
     counts : (experts, classes + 1, classes): what followed each class, and what came at all
     decays : (experts,) by which older counts shrink
-    targets : (n,) classes, or (0,): predict alone
+    targets : (n, 1) classes, or (0, 1): predict alone
     out : (n, all experts, classes), from ``first`` on
     """
     experts, classes = counts.shape[0], counts.shape[2]
@@ -29,18 +29,28 @@ def chain_pass(last, counts, decays, targets, out, first):
             if len(targets):
                 for c in range(classes):
                     counts[e, row, c] *= decays[e]
-                counts[e, row, np.int64(targets[t])] += 1.0
+                counts[e, row, np.int64(targets[t, 0])] += 1.0
         if len(targets):
-            last[0] = targets[t]
+            last[0] = targets[t, 0]
 
 
 @compiled
 def level_pass(last, level, seen, targets, out, first):
-    """Numbers by the last one, and by their running mean: all (1,) arrays."""
+    """Numbers by the last ones, and by their running means.
+
+    Parameters
+    ----------
+    last, level : (q,)
+    seen : (1,)
+    targets : (n, q), or (0, q): predict alone
+    out : (n, all experts, q), from ``first`` on
+    """
     for t in range(len(out)):
-        out[t, first, 0] = last[0]
-        out[t, first + 1, 0] = level[0]
         if len(targets):
             seen[0] += 1.0
-            last[0] = targets[t]
-            level[0] += max(1.0 / seen[0], 1e-3) * (targets[t] - level[0])
+        for c in range(len(last)):
+            out[t, first, c] = last[c]
+            out[t, first + 1, c] = level[c]
+            if len(targets):
+                last[c] = targets[t, c]
+                level[c] += max(1.0 / seen[0], 1e-3) * (targets[t, c] - level[c])

@@ -16,10 +16,10 @@ from kernelstream.core.experts.group import (
     drop_point,
     find_cheapest,
     kernel_row,
-    learn_classes,
     look_at_slopes,
 )
-from kernelstream.core.experts.steps import follow_noise, softmax
+from kernelstream.core.experts.learning import learn_classes
+from kernelstream.core.experts.steps import follow_noises, softmax
 from kernelstream.core.jit import compiled, inner
 from kernelstream.core.lanes import dot, fma
 from kernelstream.core.triangles import multiply_lower, multiply_symmetric
@@ -54,15 +54,14 @@ def learn_errors(group, errors, variance, importance, noises, h):
     """
     status = group.status[0]
     gain = importance / (status.noise + variance * importance)
-    total = 0.0
     for c in range(len(errors)):
         for i in range(status.points):
             group.weights[c, i] = fma(h[i], gain * errors[c], group.weights[c, i])
-        status.noise = noises[c]
-        follow_noise(status, errors[c], variance)
-        noises[c] = status.noise
+    follow_noises(status, noises, errors, variance)
+    total = 0.0
+    for c in range(len(noises)):
         total += noises[c]
-    status.noise = total / len(errors)
+    status.noise = total / len(noises)
     return gain
 
 

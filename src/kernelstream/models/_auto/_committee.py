@@ -16,7 +16,14 @@ from kernelstream.core.experts.mixture import (
     uncalibrated,
 )
 from kernelstream.core.experts.targets import chain_pass, level_pass
-from kernelstream.models._auto._group import FIRST_SCALES, SIZE, Group, is_renewal, next_renewal
+from kernelstream.models._auto._group import (
+    FIRST_SCALES,
+    SIZE,
+    Group,
+    as_columns,
+    is_renewal,
+    next_renewal,
+)
 from kernelstream.models._auto._history import FIRST
 from kernelstream.models._auto._sizes import DECAYS, LINEAR, SCALES, WIDEST_METRIC, Sizes
 from kernelstream.models._auto._units import near
@@ -49,7 +56,7 @@ class Committee:
 
     Mixture 0 uses every expert: it predicts the next row of the stream. Mixture 1 does without
     those that look at the last target: it predicts any row. Where labels come late there is only
-    the latter.
+    the latter. Several targets of numbers share all experts, and each has such mixtures of its own.
     """
 
     def __init__(
@@ -57,6 +64,7 @@ class Committee:
         forget: bool | str, seed: int,
     ) -> None:  # fmt: skip
         self.features, self.outputs, self.numbers = features, outputs, numbers
+        self.targets = outputs if numbers else 1
         self.sizes, self.delayed, self.forget, self.seed = sizes, delayed, forget, seed
         self.seen = 0
         self.groups: list[Group | None] = [
@@ -68,9 +76,10 @@ class Committee:
             for place, (lagged, forget) in enumerate(LINEAR)
             if not (lagged and delayed)
         ]
-        self.last = np.array([0.0 if numbers else -1.0])
-        self.level, self.level_seen = np.zeros(1), np.zeros(1)
-        self.counts = np.zeros((len(DECAYS), outputs + 1, outputs))
+        self.last = np.full(self.targets, 0.0 if numbers else -1.0)
+        self.level, self.level_seen = np.zeros(self.targets), np.zeros(1)
+        classes = 1 if numbers else outputs
+        self.counts = np.zeros((len(DECAYS), classes + 1, classes))
         self.raced = 0  # the row of the race, 0 before
         self.leader = self.challenger = -1
         self.moved = 0  # the row of the last move
@@ -157,7 +166,8 @@ class Committee:
             all_[self._kernel_and_linear()] = False
             all_[self._lasting() if not self.forget else self._forgetting()] = True
         any_ = all_ & ~self._uses_last_target()
-        used = np.stack([any_] if self.delayed else [all_, any_]).astype(np.int64)
+        sets = np.stack([any_] if self.delayed else [all_, any_])
+        used = np.repeat(sets, self.targets, axis=0).astype(np.int64)
         even = used / used.sum(axis=1, keepdims=True)
         e = self.experts
         squares = np.zeros((len(used), e, e))
@@ -167,7 +177,7 @@ class Committee:
             used, np.zeros(1), even.copy(), even.copy(), even.copy(),
             np.zeros_like(even) if self.numbers else even.copy(),
             squares, np.full((len(used), 2), 0.5),
-            np.tile(uncalibrated(), (len(used), 1)), np.ones((len(used), e + 2)),
+            np.tile(uncalibrated(), (len(used), 1)), np.ones(len(used)),
         )  # fmt: skip
 
     @property
@@ -236,14 +246,17 @@ class Committee:
         """
         n = len(rows)
         opinions = np.zeros((n, self.experts, self.outputs))
-        out = np.empty((n, len(self.mixture.shares), self.outputs))
-        fitted = near(targets) if self.numbers else targets
+        out = np.empty((n, len(self.mixture.shares) // self.targets, self.outputs))
+        targets = as_columns(targets)
+        fitted, last = targets, self.last
+        if self.numbers:
+            fitted, last = near(targets), near(last)
         for place, group in enumerate(self.groups):
             if group is not None:
                 group.run(rows, fitted, weights, opinions, SIZE * place)
         first = SIZE * len(self.groups)
         for linear in self.linear:
-            linear_pass(linear, rows, fitted, weights, opinions, first)
+            linear_pass(linear, last, rows, fitted, weights, opinions, first)
             first += 1
         if self.numbers:
             level_pass(self.last, self.level, self.level_seen, targets, opinions, first)
@@ -277,31 +290,39 @@ class Committee:
             self._lead()
             self._move(latest)
 
-    def change_units(self, shift: float, stretch: float) -> None:
-        """Targets of numbers are now (y + shift) * stretch of what they were."""
+    def recent(self) -> NDArray[np.float64]:
+        """(e,): shares lately, on the next row of the stream; of several targets on average."""
+        return self.mixture.recent[: self.targets].mean(axis=0)  # type: ignore[no-any-return]
+
+    def change_units(self, shift: Any, stretch: Any) -> None:
+        """Targets are now (y + shift) * stretch of what they were; of several, arrays."""
+        shift, stretch = (np.resize(each, self.targets) for each in (shift, stretch))
         for group in self.groups:
             if group is not None:
                 group.change_units(shift, stretch)
+        apart = stretch[:, None] / stretch
+        np.fill_diagonal(apart, 1.0)
         for linear in self.linear:
-            status, weights = linear.status, linear.weights[0]
-            weights[0] += shift
-            if status[0]["lagged"]:  # the input changes along: its weight stays
-                weights[0] -= weights[-1] * shift
-                weights[:-1] *= stretch
-            else:
-                weights *= stretch
-            status["last"] = (status["last"] + shift) * stretch
+            # Last targets as inputs change along: the weight of its own stays.
+            inputs, lagged = np.split(linear.weights, [1 + self.features], axis=1)
+            inputs[:, 0] += shift
+            if linear.status[0]["lagged"]:
+                inputs[:, 0] -= (lagged * shift).sum(axis=1)
+                lagged *= apart
+            inputs *= stretch[:, None]
+            linear.status["last"] = (linear.status["last"] + shift[0]) * stretch[0]
         self.last[:] = (self.last + shift) * stretch
         self.level[:] = (self.level + shift) * stretch
-        square = min(stretch, 1e100) ** 2
+        square = np.resize(np.minimum(stretch, 1e100) ** 2, len(self.mixture.scales))
         self.mixture.scales[:] = np.clip(self.mixture.scales * square, 1e-12, 1e8)
 
     def group_losses(self) -> NDArray[np.float64]:
         """Of each group's experts, weighted by their shares; inf where there is no group."""
         found = np.full(len(self.groups), np.inf)
+        current = self.mixture.shares[: self.targets].mean(axis=0)
         for place, group in enumerate(self.groups):
             if group is not None:
-                shares = self.mixture.shares[0, SIZE * place : SIZE * (place + 1)]
+                shares = current[SIZE * place : SIZE * (place + 1)]
                 found[place] = shares @ group.state.losses / shares.sum()
         return found
 
@@ -315,11 +336,9 @@ class Committee:
         mixture.squares[:, :, mine] = 0.0
         start = 0.0
         if group is not None:
-            made = group.replay(*latest)
+            group.replay(*latest)
             start = 0.5 / mixture.used.sum(axis=1).max()
             if self.numbers:
-                errors = made[-EVERY:, :, 0] - latest[1][-EVERY:, None]
-                mixture.scales[:, mine] = np.maximum(np.square(errors).mean(axis=0), 1e-12)
                 own = range(mine.start, mine.stop)
                 mixture.squares[:, own, own] = SPREAD
         for shares in (mixture.shares, mixture.past, mixture.recent):
@@ -351,7 +370,7 @@ class Committee:
         """Now and then look whether the right group has the points, and enough of them."""
         if not self.raced or self.challenger >= 0 or self.seen & (self.seen - 1):
             return
-        recent = self.mixture.recent[0, : SIZE * len(self.groups)].reshape(-1, SIZE).sum(axis=1)
+        recent = self.recent()[: SIZE * len(self.groups)].reshape(-1, SIZE).sum(axis=1)
         best, leader = int(np.argmax(recent)), self.groups[self.leader]
         if recent[best] > 0.5 and recent[self.leader] < 0.25 and leader is not None:
             leader.resize(self.sizes.most)
@@ -361,7 +380,7 @@ class Committee:
 
     def _is_steady(self) -> bool:
         """Whether experts for which all rows count alike have most of the weight."""
-        return bool(self.mixture.recent[0, self._lasting()].sum() > 0.5)
+        return bool(self.recent()[self._lasting()].sum() > 0.5)
 
     def _race(self, latest: Latest) -> None:
         """Where the stream does not change, the best length scale gets more points."""
@@ -386,7 +405,7 @@ class Committee:
     def _undo_race(self, latest: Latest) -> None:
         """Where the stream changes after all, three length scales compete again."""
         empty = [place for place, group in enumerate(self.groups) if group is None]
-        steady = self.mixture.recent[0, self._lasting()].sum()
+        steady = self.recent()[self._lasting()].sum()
         if not self.raced or self.challenger >= 0 or not empty or steady >= _CHANGING:
             return
         for group in self.groups:
@@ -409,7 +428,7 @@ class Committee:
         coarse, middle, fine = np.argsort(scales)
         for edge, other, factor in ((fine, coarse, 4.0), (coarse, fine, 0.25)):
             mine = slice(SIZE * other, SIZE * (other + 1))
-            weight = self.mixture.recent[0, mine].sum()
+            weight = self.recent()[mine].sum()
             better = losses.argmin() == edge and losses[edge] < 0.97 * losses[middle]
             scale, old = scales[edge] * factor, scales[other]
             if not better or weight >= 0.01 or not _COARSEST <= scale <= _FINEST:

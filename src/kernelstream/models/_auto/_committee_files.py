@@ -82,7 +82,7 @@ def read_committee(
             raise ValueError("a linear expert is of another kind")
         if not -1.0 <= linear.status[0]["last"] < committee.outputs and not numbers:
             raise ValueError("the last class is unknown")
-    fill(_plain_arrays(committee), _with_covariance(committee, arrays))
+    fill(_plain_arrays(committee), _as_now(committee, arrays))
     for name in _COUNTS:
         setattr(committee, name, header[name])
     for name in ("leader", "challenger"):
@@ -93,13 +93,19 @@ def read_committee(
     _check_committee(committee)
 
 
-def _with_covariance(committee: Committee, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Earlier files calibrate by first-order steps: their three numbers are where it begins."""
-    name, new = "mixture_calibration", committee.mixture.calibration
-    old = arrays[name]
-    if old.shape != (len(new), 6) or old.dtype != new.dtype:
-        return arrays
-    return {**arrays, name: np.column_stack([old[:, :3], new[:, 3:]])}
+def _as_now(committee: Committee, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Earlier files have a scale of errors for each expert, and calibrate by first-order steps.
+
+    The scale of all of them together, and the three numbers of the calibration, are where it
+    begins.
+    """
+    mixture, found = committee.mixture, dict(arrays)
+    scales, numbers = found["mixture_scales"], found["mixture_calibration"]
+    if scales.shape == (len(mixture.used), committee.experts + 2):
+        found["mixture_scales"] = np.ascontiguousarray(scales[:, -2])
+    if numbers.shape == (len(mixture.used), 6) and numbers.dtype == np.float64:
+        found["mixture_calibration"] = np.column_stack([numbers[:, :3], mixture.calibration[:, 3:]])
+    return found
 
 
 def _plain_arrays(committee: Committee) -> Arrays:

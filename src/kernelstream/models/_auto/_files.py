@@ -27,6 +27,8 @@ def group_arrays(group: Group) -> Arrays:
         name: np.ascontiguousarray(live(name, getattr(group.state, name), group.order))
         for name in GroupState._fields[1:]
     }
+    if not len(group.state.noises):  # of several targets alone
+        del arrays["noises"]
     return {**arrays, "turn": group.turn.copy(), "base": group.base.copy()}
 
 
@@ -52,11 +54,14 @@ def read_group(
         raise ValueError("the points of a group contradict the state")
     if min(status["gamma"], status["amplitude"], status["noise"]) <= 0.0 or status["interval"] < 0:
         raise ValueError("the settings of a group are out of range")
+    arrays = {"noises": np.empty(0), **arrays}
     for name in GroupState._fields[1:]:
         fill({name: live(name, getattr(group.state, name), group.order)}, arrays)
     fill({"turn": group.turn, "base": group.base}, arrays)
     if min(part.min(initial=0.0) for part in (group.state.scales, group.state.slopes)) < 0.0:
         raise ValueError("the scales of a group are negative")
+    if group.state.noises.min(initial=1.0) <= 0.0:
+        raise ValueError("the noise of a target is not positive")
     if not group.residual() <= 1e-3:
         raise ValueError("the factor of a group does not belong to its points")
     return group

@@ -62,6 +62,11 @@ def packed(lower: NDArray[np.float64]) -> NDArray[np.float64]:
     return lower[np.tri(len(lower), dtype=bool)]
 
 
+def as_columns(targets: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(n, targets): as experts take them."""
+    return targets[:, None] if targets.ndim == 1 else targets
+
+
 #: The last row at which groups are renewed between two powers of two.
 LAST_HALF = 3072
 
@@ -119,7 +124,7 @@ class Group:
             np.zeros(triangle(room)), np.zeros(((1 + len(rates)) * outputs, room)),
             np.ones(features), np.zeros(features),
             np.zeros((features, features) if full else (0, 0)), np.array(rates, dtype=float),
-            np.zeros(1 + len(rates)),
+            np.zeros(1 + len(rates)), np.ones(outputs if numbers and outputs > 1 else 0),
         )  # fmt: skip
         #: (p,): scales before any are learned, and what learned ones are shrunk to.
         self.base = np.ones(features)
@@ -127,12 +132,15 @@ class Group:
         self.turn = np.eye(features) if full else np.zeros((0, 0))
 
     @staticmethod
-    def nbytes_for(features: int, outputs: int, most: int, full: bool, rates: int = 3) -> int:
+    def nbytes_for(
+        features: int, outputs: int, numbers: bool, most: int, full: bool, rates: int = 3
+    ) -> int:
         """Bytes of a group, in closed form."""
         room, experts = most + 1, 1 + rates
-        numbers = room * (features + 2 + room + experts * outputs) + 3 * features
-        numbers += 2 * features * features * full + rates + experts
-        return 8 * numbers + GROUP_STATUS.itemsize
+        held = room * (features + 2 + room + experts * outputs) + 3 * features
+        held += 2 * features * features * full + rates + experts
+        held += outputs if numbers and outputs > 1 else 0
+        return 8 * held + GROUP_STATUS.itemsize
 
     @property
     def nbytes(self) -> int:
@@ -155,6 +163,7 @@ class Group:
             project_rows(rows, self.turn, turned)
             rows = turned
         variances = np.empty(len(rows))
+        targets = as_columns(targets)
         group_pass(self.state, self.outputs, rows, targets, weights, out, first, variances)
         return variances
 
@@ -223,13 +232,24 @@ class Group:
         self.base = learned / learned.mean()
         self.state.scales[:] = self.base
 
-    def change_units(self, shift: float, stretch: float) -> None:
-        """Targets are now (y + shift) * stretch of what they were; so are the functions."""
+    def change_units(self, shift: Any, stretch: Any) -> None:
+        """Targets are now (y + shift) * stretch of what they were; so are the functions.
+
+        Of several targets these are arrays.
+        """
         state, n = self.state, self.order
-        square = min(stretch, 1e100) ** 2
-        state.status["noise"] = np.clip(state.status["noise"] * square, 1e-8, 1e4)
+        square = np.minimum(stretch, 1e100) ** 2
+        if len(state.noises):
+            # No more than all of a target: one that was the same so far has a unit only now.
+            noises = np.clip(state.noises * square, 1e-8, 1.0)
+            mean = np.exp(np.log(noises).mean())
+            square = mean / state.status[0]["noise"]
+            state.noises[:], state.status["noise"] = noises, mean
+        else:
+            state.status["noise"] = np.clip(state.status["noise"] * square, 1e-8, 1e4)
         state.status["mean_loss"] = np.minimum(state.status["mean_loss"] * square, 1e8)
         state.losses[:] = np.minimum(state.losses * square, 1e8)
+        shift, stretch = (np.resize(each, (len(state.weights), 1)) for each in (shift, stretch))
         state.weights[:, :n] += shift * unpacked(state.inverse, n).sum(axis=1)
         state.weights[:, :n] *= stretch
 

@@ -23,6 +23,29 @@ KINDS = ("linear", "linear with the last target", "last targets", "level")
 WIDTH = 3 * GROUPS + len(KINDS)
 #: Rows between two records at the beginning.
 FIRST = 256
+#: Numbers of the watch in a file.
+_WATCHED = ("seen", "rows", "fast", "slow", "variance", "scale", "settled", "wiggle")
+
+
+def in_other_units(scales: NDArray[np.float64], stretch: Any) -> NDArray[np.float64]:
+    """Squared errors (..., targets), each ``stretch`` times as large; 0 stays unknown."""
+    scales = scales * np.minimum(stretch, 1e100) ** 2
+    return np.where(scales > 0.0, np.clip(scales, 1e-12, 1e8), 0.0)
+
+
+def one_or_list(scales: NDArray[np.float64]) -> Any:
+    """As files hold it: a number for one target."""
+    return scales[0].item() if len(scales) == 1 else scales.tolist()
+
+
+def read_scales(found: Any, targets: int) -> NDArray[np.float64]:
+    """What :func:`one_or_list` gave; ValueError if it cannot be that."""
+    numbers = [found] if targets == 1 else found
+    if type(numbers) is not list or len(numbers) != targets:
+        raise ValueError("the scales of the errors contradict the number of targets")
+    if not all(type(number) is float and 0.0 <= number < np.inf for number in numbers):
+        raise ValueError("the scales of the errors are out of range")
+    return np.array(numbers)
 
 
 class History:
@@ -33,25 +56,27 @@ class History:
     shares of the other kinds of experts.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, targets: int = 1) -> None:
         self.every = FIRST
         self.count = 0
         self.records = np.zeros((MOST_RECORDS, WIDTH), np.float32)
         self.status = np.zeros(1, WATCH_STATUS)
+        self.scales = np.zeros(targets)  # squared errors of numbers
         self.marks: NDArray[np.int64] = np.zeros(0, np.int64)
         self.strengths: NDArray[np.float64] = np.zeros(0)  # of those
         self.all_marks = 0
         self.all_told = 0
 
     @staticmethod
-    def nbytes_for() -> int:
+    def nbytes_for(targets: int = 1) -> int:
         """The most bytes that it holds."""
-        return 4 * MOST_RECORDS * WIDTH + 16 * MOST_MARKS + WATCH_STATUS.itemsize
+        held = 4 * MOST_RECORDS * WIDTH + 16 * MOST_MARKS + 8 * targets
+        return held + WATCH_STATUS.itemsize
 
     @property
     def nbytes(self) -> int:
         marks = self.marks.nbytes + self.strengths.nbytes
-        return self.records.nbytes + self.status.nbytes + marks
+        return self.records.nbytes + self.status.nbytes + self.scales.nbytes + marks
 
     @property
     def told(self) -> NDArray[np.int64]:
@@ -74,19 +99,18 @@ class History:
         self.count += 1
 
     def follow(self, errors: NDArray[np.float64], numbers: bool, seen: int) -> None:
-        """Watch the errors of rows after ``seen`` others."""
+        """Watch the errors (n, targets) of rows after ``seen`` others."""
         places, strengths = np.empty(len(errors), np.int64), np.empty(len(errors))
-        count = watch(self.status, numbers, errors, places, strengths)
+        count = watch(self.status, self.scales, numbers, errors, places, strengths)
         if count:
             self.strengths = np.append(self.strengths, strengths[:count])[-MOST_MARKS:]
             self.all_told += int(np.count_nonzero(strengths[:count] >= TOLD))
             self.marks = np.append(self.marks, seen + 1 + places[:count])[-MOST_MARKS:]
             self.all_marks += count
 
-    def change_units(self, stretch: float) -> None:
-        """Errors of numbers are now ``stretch`` times what they were."""
-        scale = self.status["scale"] * min(stretch, 1e100) ** 2
-        self.status["scale"] = np.where(scale > 0.0, np.clip(scale, 1e-12, 1e8), 0.0)
+    def change_units(self, stretch: Any) -> None:
+        """Errors of numbers are now ``stretch`` times what they were; of several, an array."""
+        self.scales[:] = in_other_units(self.scales, stretch)
 
     # ---- files ------------------------------------------------------------------------
 
@@ -95,7 +119,10 @@ class History:
             "every": self.every,
             "marks": self.all_marks,
             "told": self.all_told,
-            "watch": {name: self.status[0][name].item() for name in WATCH_STATUS.names or ()},
+            "watch": {
+                name: one_or_list(self.scales) if name == "scale" else self.status[0][name].item()
+                for name in _WATCHED
+            },
         }
         arrays: dict[str, NDArray[Any]] = {
             "records": self.records[: self.count],
@@ -106,10 +133,11 @@ class History:
 
     @classmethod
     def from_document(
-        cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], seen: int
-    ) -> History:
+        cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], seen: int,
+        targets: int = 1,
+    ) -> History:  # fmt: skip
         """What :meth:`to_document` gave; ValueError if it cannot be that."""
-        result, every = cls(), header["every"]
+        result, every = cls(targets), header["every"]
         records, marks = arrays["records"], arrays["marks"]
         # Files of before had no strengths: all of their marks are told.
         strengths = arrays.get("strengths", np.full(len(marks), TOLD))
@@ -140,7 +168,8 @@ class History:
             or not np.count_nonzero(strengths >= TOLD) <= told <= header["marks"]
         ):
             raise ValueError("the strengths of the marks contradict the state")
-        for name in ("fast", "slow", "variance", "scale", "wiggle"):
+        result.scales[:] = read_scales(status["scale"], targets)
+        for name in ("fast", "slow", "variance", "wiggle"):
             value = status[name]
             if type(value) is not float or not 0.0 <= value < np.inf:
                 raise ValueError(f"{name} is not a number that a history can hold")

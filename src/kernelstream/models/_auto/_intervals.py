@@ -62,9 +62,9 @@ class Intervals:
         """Of the latest errors, in deviations, as if they were normal; infinite if unknown."""
         return NORMAL * float(self.state.scale[predictor]) if self.state.rows[0] else math.inf
 
-    def change_units(self, stretch: float) -> None:
-        """Errors are now measured in other units."""
-        self.state.scale[:] *= min(stretch, 1e100)
+    def change_units(self, stretch: Any) -> None:
+        """Errors are now measured in other units; of several targets, an array."""
+        self.state.scale[:] *= np.resize(np.minimum(stretch, 1e100), len(self.state.scale))
 
     def to_arrays(self) -> Arrays:
         """What a file holds of it."""

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from kernelstream.core.kernel import Rows
 from kernelstream.core.threads import one_thread
 from kernelstream.models._auto._intervals import Intervals
-from kernelstream.models._auto._units import RowUnits, TargetUnits
+from kernelstream.models._auto._several import units_for
+from kernelstream.models._auto._units import RowUnits
 from kernelstream.rows import count_rows, slice_rows
 
 _NOTHING = np.empty(0)
@@ -31,8 +32,8 @@ class UnitState:
         self, features: int, numbers: bool, moving: bool, experts: Any, predictors: int
     ) -> None:
         self.rows = RowUnits(features, moving)
-        self.targets: Any = TargetUnits() if numbers else None
-        self.intervals = Intervals(predictors) if numbers else None
+        self.targets: Any = units_for(experts.outputs) if numbers else None
+        self.intervals = Intervals(predictors * experts.outputs) if numbers else None
         self.experts = experts
 
     @property
@@ -51,7 +52,10 @@ class UnitState:
         return int(self.experts.seen)
 
     def _run(self, rows: Any, targets: Any, weights: Any) -> tuple[Any, Any]:
-        """(n, predictors, outputs) from the experts, and (n,) deviations as they expect them."""
+        """(n, predictors, outputs) from the experts, and (n,) deviations as they expect them.
+
+        Of several targets (n, outputs).
+        """
         raise NotImplementedError
 
     def _change_units(self, shift: Any, stretch: Any) -> None:
@@ -67,7 +71,7 @@ class UnitState:
         """Learn in order.
 
         ``predictions`` (n, outputs) receives those from just before each row, ``halves`` (n,) half
-        the width of the interval around each.
+        the width of the interval around each; of several targets (n, outputs).
         """
         first, n = 0, count_rows(rows)
         while first < n:
@@ -112,7 +116,13 @@ class UnitState:
     ) -> NDArray[np.float64]:
         """Half the width of the interval around each row's prediction, in units of the target."""
         assert self.intervals is not None
-        return self.intervals.learn(measured[:, None] - found[:, :, 0], deviations, coverage)[:, 0]
+        if measured.ndim == 1:
+            errors = measured[:, None] - found[:, :, 0]
+            return self.intervals.learn(errors, deviations, coverage)[:, 0]
+        errors = (measured[:, None] - found) / deviations[:, None]
+        flat, same = errors.reshape(len(errors), -1), np.ones(len(errors))
+        halves = self.intervals.learn(flat, same, coverage).reshape(errors.shape)
+        return deviations * halves[:, 0]  # type: ignore[no-any-return]
 
     @one_thread()
     def predict(
@@ -147,12 +157,17 @@ class UnitState:
         finally:
             self.rows.columns = before
 
-    def half_width(self, coverage: float, following: bool = False) -> float:
-        """Half of an interval around a prediction, in deviations; infinite before it is known."""
+    def half_width(self, coverage: float, following: bool = False) -> Any:
+        """Half of an interval around a prediction, in deviations; infinite before it is known.
+
+        Of several targets (outputs,).
+        """
         if self.intervals is None or not self.intervals.state.rows[0]:
             return np.inf
-        predictor = 0 if following else len(self.intervals.state.scale) - 1
-        return self.intervals.half_width(predictor, coverage)
+        outputs = self.experts.outputs
+        first = 0 if following else len(self.intervals.state.scale) - outputs
+        halves = [self.intervals.half_width(first + c, coverage) for c in range(outputs)]
+        return halves[0] if outputs == 1 else np.array(halves)
 
     def add_class(self, place: int) -> None:
         """Room for one more class at ``place``."""

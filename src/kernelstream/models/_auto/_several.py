@@ -77,3 +77,15 @@ class SeveralUnits:
         result = cls(0)
         result.columns = [TargetUnits.from_list(numbers) for numbers in lists]
         return result
+
+
+def units_for(targets: int) -> TargetUnits | SeveralUnits:
+    """Of one target of numbers, or of several."""
+    return TargetUnits() if targets == 1 else SeveralUnits(targets)
+
+
+def read_units(numbers: Any, targets: int) -> TargetUnits | SeveralUnits:
+    """What ``to_list`` of such units gave; ValueError if it cannot be that."""
+    if targets == 1:
+        return TargetUnits.from_list(numbers)
+    return SeveralUnits.from_list(numbers, targets)

@@ -58,7 +58,8 @@ def plan(
     shape = features, outputs, numbers, delayed
     limit = np.inf if max_bytes is None else max_bytes
     linear = sum(8 * (1 + features + outputs * lagged) ** 2 for lagged, _ in LINEAR)
-    memory = int(min(512, max(16, limit / 8 // (8 * (features + 1)))))
+    targets = outputs if numbers else 1
+    memory = int(min(512, max(16, limit / 8 // (8 * (features + targets)))))
     room = LARGEST + 2 * MOST if max_points is None else max_points
 
     thrift, young = False, 0
@@ -109,17 +110,20 @@ def nbytes_for(features: int, outputs: int, numbers: bool, delayed: bool, sizes:
     committees = _committee_bytes(*shape, sizes)
     if sizes.young:
         committees += _committee_bytes(*shape, sizes.on_trial())
-    errors = Intervals.nbytes_for(1 if delayed else 2) if numbers else 0
-    memory = 8 * (sizes.memory + 9) * (features + 1)
-    return committees + errors + memory + History.nbytes_for() + CONTEST_STATUS.itemsize
+    errors = Intervals.nbytes_for(outputs * (1 if delayed else 2)) if numbers else 0
+    targets = outputs if numbers else 1
+    memory = 8 * (sizes.memory + 9) * (features + targets)
+    contest = CONTEST_STATUS.itemsize + 16 * targets
+    return committees + errors + memory + History.nbytes_for(targets) + contest
 
 
 def _committee_bytes(
     features: int, outputs: int, numbers: bool, delayed: bool, sizes: Sizes
 ) -> int:
     full = features <= WIDEST_METRIC
-    small, large = (Group.nbytes_for(features, outputs, m, False) for m in sizes[:2])
-    turned, long = (Group.nbytes_for(features, outputs, m, full) for m in sizes[:2])
+    shape = features, outputs, numbers
+    small, large = (Group.nbytes_for(*shape, m, False) for m in sizes[:2])
+    turned, long = (Group.nbytes_for(*shape, m, full) for m in sizes[:2])
     groups = max(3 * small, large + small + turned, long + small)
     experts, count = 0, len(SCALES) * SIZE + (2 if numbers else len(DECAYS))
     for lagged, _ in LINEAR:
@@ -128,6 +132,7 @@ def _committee_bytes(
             experts += 8 * width * ((1 if sizes.diagonal else width) + outputs)
             experts += LINEAR_STATUS.itemsize
             count += 1
-    mixture = 8 * (1 if delayed else 2) * (count * (count + 6) + 13) + 8
-    counts = 8 * len(DECAYS) * (outputs + 1) * outputs
+    targets, classes = (outputs, 1) if numbers else (1, outputs)
+    mixture = 8 * targets * (1 if delayed else 2) * (count * (count + 5) + 12) + 8
+    counts = 8 * len(DECAYS) * (classes + 1) * classes
     return groups + experts + mixture + counts

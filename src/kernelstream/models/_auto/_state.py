@@ -15,12 +15,13 @@ from kernelstream.models._auto._committee_files import (
     read_settings,
 )
 from kernelstream.models._auto._files import fill, fill_record, record
-from kernelstream.models._auto._history import History
+from kernelstream.models._auto._history import History, one_or_list, read_scales
 from kernelstream.models._auto._intervals import Intervals
 from kernelstream.models._auto._learning import UnitState
+from kernelstream.models._auto._several import read_units
 from kernelstream.models._auto._sizes import Sizes
 from kernelstream.models._auto._succession import Succession
-from kernelstream.models._auto._units import RowUnits, TargetUnits
+from kernelstream.models._auto._units import RowUnits
 from kernelstream.parts import Arrays, part_of, prefixed
 
 #: Arrays of the rows that new experts learn from.
@@ -46,9 +47,10 @@ class AutoState(UnitState):
         return self.experts.leading
 
     def _run(self, rows: Any, targets: Any, weights: Any) -> tuple[Any, Any]:
-        return self.experts.run(rows, targets, weights), np.ones(len(rows))
+        each = () if self.targets is None else self.targets.shape
+        return self.experts.run(rows, targets, weights), np.ones((len(rows), *each))
 
-    def _change_units(self, shift: float, stretch: float) -> None:
+    def _change_units(self, shift: Any, stretch: Any) -> None:
         super()._change_units(shift, stretch)
         if self.intervals is not None:
             self.intervals.change_units(stretch)
@@ -70,7 +72,11 @@ class AutoState(UnitState):
             "rows": experts.seen,
             "marks_met": experts.marks_met,
             "began": experts.began,
-            "contest": record(experts.status),
+            "contest": {
+                **record(experts.status),
+                "scale": one_or_list(experts.scales[0]),
+                "other": one_or_list(experts.scales[1]),
+            },
             "young": None,
         }
         if experts.young is not None:
@@ -105,10 +111,14 @@ class AutoState(UnitState):
                 raise ValueError("the settings of the experts on trial contradict the state")
             experts.young = experts.established.successor(0)
             read_committee(experts.young, header["young"], part_of("young_", arrays))
+        targets = experts.established.targets
         if "contest" in header:
-            fill_record(experts.status, header["contest"])
+            contest = dict(header["contest"])
+            for place, name in enumerate(("scale", "other")):
+                experts.scales[place] = read_scales(contest.pop(name), targets)
+            fill_record(experts.status, contest)
         if numbers:
-            result.targets = TargetUnits.from_list(header["target"])
+            result.targets = read_units(header["target"], targets)
             result.intervals = Intervals.from_arrays(
                 part_of("intervals_", arrays), len(experts.established.mixture.shares)
             )
@@ -118,7 +128,7 @@ class AutoState(UnitState):
         for name in _MEMORY:
             setattr(experts, name, arrays[name])
         history = part_of("history_", arrays)
-        experts.history = History.from_document(header["history"], history, experts.seen)
+        experts.history = History.from_document(header["history"], history, experts.seen, targets)
         _check_succession(experts)
         return result
 
@@ -127,7 +137,8 @@ def _check_room(arrays: Mapping[str, Any], header: Mapping[str, Any], features: 
     """Refuse sizes that the arrays contradict, before anything of that size is made."""
     counts, units = arrays["counts"], arrays["units_values"]
     width = RowUnits(min(features, 2**24), False).width
-    if counts.ndim != 3 or counts.shape[2] != header["outputs"]:
+    classes = header["outputs"] if header["target"] is None else 1
+    if counts.ndim != 3 or counts.shape[2] != classes:
         raise ValueError("the number of outputs contradicts the state")
     if len(units) != (width if header["moving"] else 0):
         raise ValueError("the number of features contradicts the state")
@@ -144,14 +155,16 @@ def _check_succession(experts: Succession) -> None:
         raise ValueError("the experts have learned more rows than there were")
     if (
         not 0.0 <= now["recent"] <= 1.0
-        or min(now[name] for name in ("rows", "lost", "variance", "scale")) < 0
+        or min(now[name] for name in ("rows", "lost", "variance")) < 0
     ):
         raise ValueError("the numbers of the contest are out of range")
-    if young is not None and established.numbers and not now["other"] > 0.0:
+    if young is not None and established.numbers and not (experts.scales[1] > 0.0).all():
         raise ValueError("the numbers of the contest are out of range")
     rows = len(experts.memory_targets)
+    each = experts.memory_targets.shape[1:]
     if experts.memory_rows.shape != (rows, established.features) or (
         rows > established.sizes.memory
+        or each != (() if established.targets == 1 else (established.targets,))
     ):
         raise ValueError("the remembered rows contradict the state")
     if not all(np.isfinite(getattr(experts, name)).all() for name in _MEMORY):

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from kernelstream.core.experts.contest import CONTEST_STATUS, contest
 from kernelstream.models._auto._committee import EVERY, Committee
-from kernelstream.models._auto._history import History
+from kernelstream.models._auto._group import as_columns
+from kernelstream.models._auto._history import History, in_other_units
 from kernelstream.models._auto._sizes import Sizes
 from kernelstream.models._auto._told import shares_of
 
@@ -34,9 +35,11 @@ class Succession:
         self.young: Committee | None = None
         self.seen = 0
         self.status = np.zeros(1, CONTEST_STATUS)
+        targets = established.targets
+        self.scales = np.zeros((2, targets))  # squared errors of numbers, of both
         self.memory_rows = np.empty((0, established.features))
-        self.memory_targets = np.empty(0)
-        self.history = History()
+        self.memory_targets = np.empty(0 if targets == 1 else (0, targets))
+        self.history = History(targets)
         self.marks_met = 0  # marks of the history that were answered
         self.began = 0  # committees that took over
 
@@ -61,7 +64,8 @@ class Succession:
     @property
     def nbytes(self) -> int:
         held = self.memory_rows.nbytes + self.memory_targets.nbytes + self.history.nbytes
-        return held + self.status.nbytes + sum(each.nbytes for each in self.committees)
+        held += self.status.nbytes + self.scales.nbytes
+        return held + sum(each.nbytes for each in self.committees)
 
     @property
     def order(self) -> int:
@@ -89,16 +93,13 @@ class Succession:
         self.memory_rows = self.memory_rows[-sizes.memory :].copy()
         self.memory_targets = self.memory_targets[-sizes.memory :].copy()
 
-    def change_units(self, shift: float, stretch: float) -> None:
-        """Targets of numbers are now (y + shift) * stretch of what they were."""
+    def change_units(self, shift: Any, stretch: Any) -> None:
+        """Targets are now (y + shift) * stretch of what they were; of several, arrays."""
         for each in self.committees:
             each.change_units(shift, stretch)
         self.memory_targets = (self.memory_targets + shift) * stretch
         self.history.change_units(stretch)
-        square = min(stretch, 1e100) ** 2
-        for name in ("scale", "other"):
-            scale = self.status[name] * square
-            self.status[name] = np.where(scale > 0.0, np.clip(scale, 1e-12, 1e8), 0.0)
+        self.scales = in_other_units(self.scales, stretch)
 
     # ---- rows -------------------------------------------------------------------------
 
@@ -116,16 +117,17 @@ class Succession:
         made = [each.run(rows, targets, weights) for each in self.committees]
         first, out = made[0], np.empty_like(made[0])
         second = made[1] if len(made) > 1 else first[:0]
-        contest(self.status, self.established.numbers, first, second, targets, weights, out)
+        numbers, columns = self.established.numbers, as_columns(targets)
+        contest(self.status, self.scales, numbers, first, second, columns, weights, out)
         keep = self.established.sizes.memory
         self.memory_rows = np.concatenate([self.memory_rows, rows])[-keep:]
         self.memory_targets = np.concatenate([self.memory_targets, targets])[-keep:]
-        if self.established.numbers:
-            errors = np.abs(targets - out[:, 0, 0])
+        if numbers:
+            errors = np.abs(columns - out[:, 0])
         else:  # the probability of the other classes
             chosen = np.arange(len(rows)), 0, targets.astype(np.int64)
-            errors = np.maximum(0.0, 1.0 - out[chosen])
-        self.history.follow(errors, self.established.numbers, self.seen)
+            errors = np.maximum(0.0, 1.0 - out[chosen])[:, None]
+        self.history.follow(errors, numbers, self.seen)
         self.seen += len(rows)
         self._between()
         return out
@@ -149,7 +151,8 @@ class Succession:
         if young is None:
             if self._may_try() and now["doubt"] and self.seen >= _FIRST_TRIAL:
                 self.young = self.established.successor(self.seen)
-                now["odds"], now["recent"], now["other"] = _BEGIN, 0.0, now["scale"]
+                now["odds"], now["recent"] = _BEGIN, 0.0
+                self.scales[1] = self.scales[0]
             return
         lost = young.seen >= _LOST_FROM and now["recent"] < 1.0 - _CLEAR
         won = young.seen >= _WON_FROM and now["recent"] > _CLEAR
@@ -162,11 +165,12 @@ class Succession:
 
     def _end_trial(self, young_stays: bool) -> None:
         """One of the two stays, and is watched from now on."""
-        scale, lost = self.status[0]["other" if young_stays else "scale"], self.status[0]["lost"]
+        scales, lost = self.scales[1 if young_stays else 0], self.status[0]["lost"]
         if young_stays and self.young is not None:
             sizes, self.established = self.established.sizes, self.young
             self.established.resize(sizes)
             self.began += 1
         self.young = None
         self.status[...] = np.zeros(1, CONTEST_STATUS)
-        self.status["scale"], self.status["lost"] = scale, 0 if young_stays else lost + 1
+        self.status["lost"] = 0 if young_stays else lost + 1
+        self.scales = np.stack([scales, np.zeros_like(scales)])

@@ -21,7 +21,7 @@ _STANDS_OUT = 1.5
 
 def shares_of(committee: Any) -> NDArray[np.float64]:
     """How the experts share now, as a record of the history."""
-    shares, found = committee.mixture.recent[0], []
+    shares, found = committee.recent(), []
     for place, group in enumerate(committee.groups):
         mine = shares[SIZE * place : SIZE * (place + 1)]
         scale = 0.0 if group is None else -group.scale if len(group.turn) else group.scale
@@ -40,7 +40,7 @@ def slopes_of(committee: Any) -> NDArray[np.float64]:
 
     Mean squares of slopes; all 0 where nothing is known yet.
     """
-    shares, found = committee.mixture.recent[0], np.zeros(committee.features)
+    shares, found = committee.recent(), np.zeros(committee.features)
     parts = [
         (shares[SIZE * place : SIZE * (place + 1)].sum(), group.slopes())
         for place, group in enumerate(committee.groups)
@@ -76,7 +76,7 @@ def expert_shares(committee: Any) -> dict[str, float]:
     mixture = committee.mixture
     shares = {
         name: float(share)
-        for name, share, used in zip(names, mixture.recent[0], mixture.used[0], strict=True)
+        for name, share, used in zip(names, committee.recent(), mixture.used[0], strict=True)
         if used
     }
     return dict(sorted(shares.items(), key=lambda item: -item[1]))

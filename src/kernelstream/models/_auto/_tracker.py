@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from kernelstream.core.experts.tracker import tracker_pass
 from kernelstream.models._auto._files import fill, group_arrays, group_header, read_group
-from kernelstream.models._auto._group import Group, unpacked
+from kernelstream.models._auto._group import Group, as_columns
 from kernelstream.models._auto._intervals import Intervals
 from kernelstream.models._auto._learning import UnitState
-from kernelstream.models._auto._several import SeveralUnits
-from kernelstream.models._auto._units import RowUnits, TargetUnits, near
+from kernelstream.models._auto._several import read_units
+from kernelstream.models._auto._units import RowUnits, near
 from kernelstream.parts import Arrays, part_of, prefixed
 
 
@@ -33,13 +33,9 @@ class Tracker:
     """
 
     experts = 1
-    #: (outputs,): the noise of each of several targets; the group holds their mean.
-    noises: NDArray[np.float64] | None = None
 
     def __init__(self, group: Group, forget: float, noise: float, learn_scales: bool) -> None:
         self.group = group
-        if group.outputs > 1 and group.state.status[0]["numbers"]:
-            self.noises = np.full(group.outputs, group.state.status[0]["noise"])
         self.follow(forget, noise)
         self.learn_scales = learn_scales
         self._set_interval()
@@ -58,7 +54,7 @@ class Tracker:
 
     @property
     def nbytes(self) -> int:
-        return self.group.nbytes + (0 if self.noises is None else self.noises.nbytes)
+        return self.group.nbytes
 
     @property
     def order(self) -> int:
@@ -77,28 +73,25 @@ class Tracker:
 
         Learns where there are targets.
         """
-        one = self.noises is None
-        noises = self.group.state.status["noise"].copy() if self.noises is None else self.noises
+        state = self.group.state
+        several = len(state.noises) > 0
+        noises = state.noises if several else state.status["noise"].copy()
         out = np.empty((len(rows), 1, self.outputs))
         deviations = np.empty((len(rows), len(noises)))
         tracker_pass(
-            self.group.state, self.forget, self.noise, noises, self.outputs, rows,
-            targets[:, None] if targets.ndim == 1 else targets, weights, out, deviations,
+            state, self.forget, self.noise, noises, self.outputs, rows, as_columns(targets),
+            weights, out, deviations,
         )  # fmt: skip
         if len(targets) and self.seen & (self.seen - 1) == 0:
             self.group.renew(kept=1.0)  # forgetting is all that makes it less certain
-        return out, deviations[:, 0] if one else deviations
+        return out, deviations if several else deviations[:, 0]
 
     def change_units(self, shift: Any, stretch: Any) -> None:
         """Targets are now (y + shift) * stretch of what they were; of several, arrays."""
-        if self.noises is None:
-            self.group.change_units(shift, stretch)
-            return
-        state, n = self.group.state, self.order
-        self.noises[:] = np.clip(self.noises * np.minimum(stretch, 1e100) ** 2, 1e-8, 1e4)
-        state.status["noise"] = self.noises.mean()
-        state.weights[:, :n] += np.outer(shift, unpacked(state.inverse, n).sum(axis=1))
-        state.weights[:, :n] *= np.reshape(stretch, (-1, 1))
+        self.group.change_units(shift, stretch)
+        noises = self.group.state.noises
+        if len(noises):
+            self.group.state.status["noise"] = noises.mean()
 
     def add_output(self, place: int) -> None:
         """Room for one more class, at ``place``."""
@@ -113,35 +106,13 @@ class TrackerState(UnitState):
 
     def __init__(self, features: int, numbers: bool, moving: bool, tracker: Tracker) -> None:
         super().__init__(features, numbers, moving, tracker, 1)
-        if tracker.noises is not None:
-            self.targets = SeveralUnits(tracker.outputs)
-            self.intervals = Intervals(tracker.outputs)
 
     @staticmethod
     def nbytes_for(features: int, outputs: int, numbers: bool, most: int) -> int:
         """The most bytes that a state ever holds, in closed form."""
         errors = Intervals.nbytes_for(outputs) if numbers else 0
-        if numbers and outputs > 1:
-            errors += 8 * outputs
-        return Group.nbytes_for(features, outputs, most, False, 0) + 72 * features + errors
-
-    def _learn_intervals(
-        self, measured: Any, found: Any, deviations: Any, coverage: float
-    ) -> NDArray[np.float64]:
-        if self.experts.noises is None:
-            return super()._learn_intervals(measured, found, deviations, coverage)
-        assert self.intervals is not None
-        errors = (measured - found[:, 0]) / deviations
-        return deviations * self.intervals.learn(errors, np.ones(len(errors)), coverage)
-
-    def half_width(self, coverage: float, following: bool = False) -> Any:
-        """As of one number; (outputs,) of several."""
-        if self.experts.noises is None or self.intervals is None:
-            return super().half_width(coverage, following)
-        if not self.intervals.state.rows[0]:
-            return np.full(self.experts.outputs, np.inf)
-        every = range(self.experts.outputs)
-        return np.array([self.intervals.half_width(c, coverage) for c in every])
+        group = Group.nbytes_for(features, outputs, numbers, most, False, 0)
+        return group + 72 * features + errors
 
     def _run(self, rows: Any, targets: Any, weights: Any) -> tuple[Any, Any]:
         return self.experts.run(rows, targets if self.targets is None else near(targets), weights)
@@ -160,8 +131,6 @@ class TrackerState(UnitState):
         arrays |= prefixed("group_", group_arrays(self.experts.group))
         if self.intervals is not None:
             arrays |= prefixed("intervals_", self.intervals.to_arrays())
-        if self.experts.noises is not None:
-            arrays["noises"] = self.experts.noises.copy()
         return header, arrays
 
     @classmethod
@@ -172,6 +141,8 @@ class TrackerState(UnitState):
         """The state behind :meth:`to_document`; ValueError if it cannot be one."""
         numbers, outputs = header["target"] is not None, header["outputs"]
         own, note = part_of("group_", dict(arrays)), header["group"]
+        if "noises" in arrays:  # files of before
+            own["noises"] = arrays["noises"]
         width, most = RowUnits(min(features, 2**24), False).width, note["status"]["most"]
         if type(header["moving"]) is not bool:
             raise ValueError("the state's settings are out of range")
@@ -188,15 +159,7 @@ class TrackerState(UnitState):
             features, numbers, header["moving"], Tracker(group, forget, noise, learn_scales)
         )
         fill(result.rows.columns._asdict(), part_of("units_", dict(arrays)))
-        if not numbers:
-            return result
-        result.intervals = Intervals.from_arrays(part_of("intervals_", dict(arrays)), outputs)
-        noises = result.experts.noises
-        if noises is None:
-            result.targets = TargetUnits.from_list(header["target"])
-            return result
-        result.targets = SeveralUnits.from_list(header["target"], outputs)
-        fill({"noises": noises}, arrays)
-        if noises.min() <= 0.0:
-            raise ValueError("the noise of a target is not positive")
+        if numbers:
+            result.targets = read_units(header["target"], outputs)
+            result.intervals = Intervals.from_arrays(part_of("intervals_", dict(arrays)), outputs)
         return result

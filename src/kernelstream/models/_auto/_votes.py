@@ -24,7 +24,7 @@ def point_votes(state: Any, rows: Any) -> tuple[NDArray[np.float64], NDArray[np.
         classes they are what is added before it is turned into probabilities.
     """
     measured = state.rows.measure(rows, learning=False)
-    unit = 1.0 if state.targets is None else state.targets.scale or 1.0
+    unit = 1.0 if state.targets is None else state.targets.unit
     points = [np.empty((0, state.rows.features))]
     votes = [np.empty((len(measured), 0, state.experts.outputs))]
     for group, weights in _groups(state.experts):
@@ -34,21 +34,21 @@ def point_votes(state: Any, rows: Any) -> tuple[NDArray[np.float64], NDArray[np.
 
 
 def _groups(experts: Any) -> list[tuple[Group, NDArray[np.float64]]]:
-    """Groups in use and the weights of their experts in the mixture for any row."""
+    """Groups in use and (targets, experts) weights in the mixture for any row; one for classes."""
     if isinstance(experts, Tracker):
-        return [(experts.group, np.ones(1))]
+        return [(experts.group, np.ones((1, 1)))]
     committee = experts.leading
-    mixture = committee.mixture
-    used, shares, powers = mixture.used[-1] != 0, mixture.shares[-1], mixture.powers[-1]
-    first, second = mixture.pair[-1].tolist()
+    mixture, last = committee.mixture, slice(-committee.targets, None)
+    used, shares, powers = mixture.used[-1] != 0, mixture.shares[last], mixture.powers[last]
+    first, second = mixture.pair[last].T[:, :, None]
     if committee.numbers:  # the second mixture adds to what the first one says
-        first += second * (1.0 - powers[used].sum())
+        first = first + second * (1.0 - powers[:, used].sum(axis=1, keepdims=True))
     weights = np.where(used, first * shares + second * powers, 0.0)
     found = []
     for place, group in enumerate(committee.groups):
         mine = slice(SIZE * place, SIZE * (place + 1))
         if group is not None and used[mine].any():
-            found.append((group, weights[mine]))
+            found.append((group, weights[:, mine]))
     return found
 
 
@@ -63,8 +63,9 @@ def _votes(group: Group, weights: Any, rows: NDArray[np.float64]) -> NDArray[np.
         - 2.0 * (rows * state.scales) @ points.T
     )
     kernel = status["amplitude"] * np.exp(-status["gamma"] * np.maximum(squares, 0.0)) + 1.0
-    functions = group.coefficients().reshape(len(weights), group.outputs, n)
-    return kernel[:, :, None] * np.einsum("e,eon->no", weights, functions)  # type: ignore[no-any-return]
+    functions = group.coefficients().reshape(-1, group.outputs, n)
+    weights = np.broadcast_to(weights, (group.outputs, len(functions)))
+    return kernel[:, :, None] * np.einsum("oe,eon->no", weights, functions)  # type: ignore[no-any-return]
 
 
 def _points(group: Group, units: RowUnits) -> NDArray[np.float64]:
