@@ -38,7 +38,7 @@ from kernelstream.compat.river import (  # noqa: E402
 
 def small(kind):
     """An estimator that takes little time."""
-    given = {"random_state": 0, "max_points": 25, "n_components": 5}
+    given = {"random_state": 0, "max_points": 10, "n_components": 5}
     return kind(**{name: value for name, value in given.items() if name in parameters_of(kind)})
 
 
@@ -64,12 +64,13 @@ def arrays(rows):
 
 @every
 def test_checks_of_river(wrapper, kind, monkeypatch):
-    # River's streams have 200 to 2000 rows: the beginnings do, for so many methods.
+    # River's streams have 200 to 2000 rows: the beginnings do, for so many methods. They are longer
+    # than `max_points`: points leave, too.
     whole = checks._yield_datasets
 
     def short(model, scale=1):
         for rows in itertools.islice(whole(model), 3):
-            yield list(itertools.islice(rows, 30))
+            yield list(itertools.islice(rows, 15))
 
     monkeypatch.setattr(checks, "_yield_datasets", short)
     with warnings.catch_warnings():
