@@ -94,8 +94,10 @@ $(BIN)/python:
 $(BIN)/uv: | $(BIN)/python
 	$(PIP) install uv
 
+# pip would translate the many modules on one core. Some are for other versions of Python.
 $(VENV)/.stamp-test: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) install -e '.[test]'
+	$(PIP) install --no-compile -e '.[test]'
+	$(BIN)/python -m compileall -qq -j 2 $(VENV)/lib || true
 	@touch $@
 
 $(VENV)/.stamp-cli: pyproject.toml constraints.txt | $(BIN)/python
