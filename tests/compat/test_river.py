@@ -285,6 +285,19 @@ def test_frames_as_rows():
     assert list(many.predict_proba_many(X).columns) == [False, True]
 
 
+def test_predicting_changes_nothing():
+    rows = list(datasets.Phishing().take(60))
+    model = RiverClassifier(POLKClassifier(random_state=0))
+    for x, label in rows:
+        model.learn_one(x, label)
+    before, columns = model._learner.fingerprint(), len(model._columns)
+    for x, _ in rows:
+        model.predict_one(x | {"never seen": 2.0})
+        model.predict_proba_one(x | {"never seen": 2.0})
+    model.predict_many(pd.DataFrame([x for x, _ in rows]))
+    assert (model._learner.fingerprint(), len(model._columns)) == (before, columns)
+
+
 def test_a_misspelt_model_is_told():
     with pytest.raises(ValueError, match="no model 'polkk', did you mean 'polk'"):
         RiverClassifier("polkk")
