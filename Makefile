@@ -11,7 +11,7 @@ PYTEST := -m pytest -n 2 --dist worksteal
 PYTHON ?=
 SUITABLE := import sys, ensurepip, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 
-.PHONY: help test test-latest test-oldest constraints lint lists bench demo docs clean
+.PHONY: help test precompile test-latest test-oldest constraints lint lists bench demo docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -23,10 +23,13 @@ lint: $(VENV)/.stamp-test  ## style, types and the direction of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: lint  ## lint, then all tests, then the compiled core's tests without compiling
-	$(BIN)/python -m tests.precompile
+test: $(VENV)/.stamp-test  ## lint, then all tests, then the compiled core's tests without compiling
+	$(MAKE) --no-print-directory --jobs 2 lint precompile
 	$(BIN)/python $(PYTEST)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python $(PYTEST) -m "not slow" tests/core
+
+precompile: $(VENV)/.stamp-test
+	$(BIN)/python -m tests.precompile
 
 test-latest: ENVIRONMENT := .venv-latest
 test-latest: RESOLUTION := highest
@@ -91,8 +94,10 @@ $(BIN)/python:
 $(BIN)/uv: | $(BIN)/python
 	$(PIP) install uv
 
+# pip would translate the many modules on one core. Some are for other versions of Python.
 $(VENV)/.stamp-test: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) install -e '.[test]'
+	$(PIP) install --no-compile -e '.[test]'
+	$(BIN)/python -m compileall -qq -j 2 $(VENV)/lib || true
 	@touch $@
 
 $(VENV)/.stamp-cli: pyproject.toml constraints.txt | $(BIN)/python

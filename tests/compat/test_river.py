@@ -38,7 +38,7 @@ from kernelstream.compat.river import (  # noqa: E402
 
 def small(kind):
     """An estimator that takes little time."""
-    given = {"random_state": 0, "max_points": 25, "n_components": 5}
+    given = {"random_state": 0, "max_points": 10, "n_components": 5}
     return kind(**{name: value for name, value in given.items() if name in parameters_of(kind)})
 
 
@@ -64,12 +64,13 @@ def arrays(rows):
 
 @every
 def test_checks_of_river(wrapper, kind, monkeypatch):
-    # River's streams have 200 to 2000 rows: the beginnings do, for so many methods.
+    # River's streams have 200 to 2000 rows: the beginnings do, for so many methods. They are longer
+    # than `max_points`: points leave, too.
     whole = checks._yield_datasets
 
     def short(model, scale=1):
         for rows in itertools.islice(whole(model), 3):
-            yield list(itertools.islice(rows, 30))
+            yield list(itertools.islice(rows, 15))
 
     monkeypatch.setattr(checks, "_yield_datasets", short)
     with warnings.catch_warnings():
@@ -282,6 +283,19 @@ def test_frames_as_rows():
     assert many._learner.fingerprint() == one._learner.fingerprint()
     assert many.predict_many(X).tolist() == [one.predict_one(x) for x, _ in rows]
     assert list(many.predict_proba_many(X).columns) == [False, True]
+
+
+def test_predicting_changes_nothing():
+    rows = list(datasets.Phishing().take(60))
+    model = RiverClassifier(POLKClassifier(random_state=0))
+    for x, label in rows:
+        model.learn_one(x, label)
+    before, columns = model._learner.fingerprint(), len(model._columns)
+    for x, _ in rows:
+        model.predict_one(x | {"never seen": 2.0})
+        model.predict_proba_one(x | {"never seen": 2.0})
+    model.predict_many(pd.DataFrame([x for x, _ in rows]))
+    assert (model._learner.fingerprint(), len(model._columns)) == (before, columns)
 
 
 def test_a_misspelt_model_is_told():

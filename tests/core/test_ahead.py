@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pty
 import signal
@@ -26,12 +27,12 @@ FIT = "from kernelstream import {0}\nfor _ in range(2): {0}().partial_fit([[0.0]
 compiled_only = pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
 
 
-def start(kind, folder):
-    """Two models of a kind learn with this folder as cache; what they say to a terminal."""
+def start(kind, **environment):
+    """Two models of a kind learn; the process, and what it says to a terminal."""
     reader, writer = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-c", FIT.format(kind)], stderr=writer, start_new_session=True,
-        env={**os.environ, "NUMBA_CACHE_DIR": str(folder)},
+        env={**os.environ, **environment},
     )  # fmt: skip
     os.close(writer)
     return process, open(reader, "rb", buffering=0)
@@ -44,27 +45,40 @@ def read(terminal):
         return b""
 
 
-@pytest.mark.slow
-@compiled_only
-def test_a_terminal_shows_once_why_the_first_call_takes_long(tmp_path):
-    said = []
-    for _ in range(2):  # the second process finds the code in the cache
-        process, terminal = start("FOGDClassifier", tmp_path)
-        with terminal:
-            said.append(b"".join(iter(lambda read_from=terminal: read(read_from), b"")))
-        assert process.wait() == 0
-    assert said[0].count(WORD) == 1
-    assert said[1] == b""
-
-
 @compiled_only
 def test_it_is_said_before_anything_is_compiled(tmp_path):
-    process, terminal = start("POLKClassifier", tmp_path)
+    process, terminal = start("POLKClassifier", NUMBA_CACHE_DIR=str(tmp_path))
     with terminal:
         assert WORD in read(terminal)
     os.killpg(process.pid, signal.SIGKILL)  # and the process that compiles ahead
     process.wait()
     assert not [*tmp_path.rglob("*.pursuit_pass*")]
+
+
+@compiled_only
+def test_a_process_that_finds_the_code_says_nothing():
+    POLKClassifier().partial_fit([[0.0], [1.0]], [0, 1])  # now it is in the cache
+    process, terminal = start("POLKClassifier")
+    with terminal:
+        assert b"".join(iter(lambda: read(terminal), b"")) == b""
+    assert process.wait() == 0
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_it_is_said_once_and_only_to_a_terminal(monkeypatch):
+    for stream, times in ((Terminal(), 1), (io.StringIO(), 0)):
+        monkeypatch.setattr(sys, "stderr", stream)
+        ahead.explain.cache_clear()
+        for _ in range(2):
+            ahead.explain()
+        assert stream.getvalue().count(WORD.decode()) == times
+    monkeypatch.setattr(sys, "stderr", None)  # a program without a window for it
+    ahead.explain.cache_clear()
+    ahead.explain()
 
 
 @compiled_only

@@ -100,11 +100,14 @@ def test_extreme_widths_stay_within_zero_and_one(name, gamma):
     assert np.allclose(values, 1.0 if gamma < 1.0 else np.eye(len(X)))
 
 
+exponentials_of_row = from_python(exponentials)
+
+
 def exponential_of(rate, arguments):
     """exp(-rate * argument), by the compiled loop."""
     source, target = np.array([np.atleast_1d(arguments)]), np.empty((1, np.size(arguments)))
     with np.errstate(all="ignore"):  # without the compiler: infinity less infinity, not used
-        from_python(exponentials)(source, 0, float(rate), source.shape[1], target, 0)
+        exponentials_of_row(source, 0, float(rate), source.shape[1], target, 0)
     return target[0]
 
 

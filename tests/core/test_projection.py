@@ -34,7 +34,7 @@ from tests.naive import kernels
 from tests.naive import projection as naive
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")  # random
-N = size(200, 40)
+N = size(120, 40)
 
 PEGASOS = {"schedule": "inverse_time", "regularisation": 0.1, "initial_step": 10.0, "decay": 1.0}
 #: name: (loss, settings, twin with its numbers)

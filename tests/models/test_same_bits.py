@@ -59,6 +59,8 @@ CHUNKING = {
 
 #: Single samples, pieces of a batch, several batches at once.
 MIXED = (1, 1, 2, 7, 1, 30, 3, 60)
+#: Single samples until all that waits for its first samples has decided, then the rest.
+SINGLE = (1,) * 210 + (1000,)
 CHUNKED = [(c, name) for c in ESTIMATORS for name in CHUNKING if usable(c, CHUNKING[name])]
 
 
@@ -77,15 +79,15 @@ def test_chunking_does_not_matter(estimator_class, name, features, form):
         y[100:] += 3 * (np.arange(303) % 5 == 0)
         y[303:] -= 4 * (np.arange(100) % 3 == 0)
     X = FORMS[form](X)
-    sizes = [(MIXED, 1000), (MIXED, 1000)]
+    runs = [(weight, MIXED)]
     if features == 3 and form == "dense":  # hundreds of calls take a while
-        sizes = [(MIXED, 1000), (1, 7, MIXED, 1000)]
-    for sample_weight, ways in zip((None, weight), sizes, strict=True):
+        runs = [(None, MIXED), (weight, SINGLE)]
+    for sample_weight, sizes in runs:
         prints = {
             in_pieces(
                 estimator_class(random_state=0, **parameters), X, y, size, sample_weight
             ).fingerprint()
-            for size in ways
+            for size in (sizes, 1000)
         }
         assert len(prints) == 1
 

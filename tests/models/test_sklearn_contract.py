@@ -63,16 +63,18 @@ LONELY = (
 )
 
 
-@parametrize_with_checks(
-    [estimator_class() for estimator_class in ESTIMATORS],
-    expected_failed_checks=expected_failures,
-)
+@parametrize_with_checks([estimator_class() for estimator_class in ESTIMATORS])
 def test_scikit_learn_checks(estimator, check):
     name = getattr(check, "func", check).__name__
     keeps_all = isinstance(estimator, BPAPClassifier) or not getattr(estimator, "_factored", True)
     if name == "check_class_weight_classifiers" and keeps_all:
         pytest.skip(LONELY)  # some pass, with some seeds
-    check(estimator)
+    if name in expected_failures(estimator):
+        # Not `expected_failed_checks`: of what is marked as such pytest writes long tracebacks.
+        with pytest.raises(AssertionError):
+            check(estimator)
+    else:
+        check(estimator)
 
 
 @pytest.mark.parametrize("estimator_class", ESTIMATORS)
