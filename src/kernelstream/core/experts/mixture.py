@@ -28,7 +28,7 @@ RECENT = 512.0
 LONG = 1e4
 #: Variance of what that fit adds to the share of an expert, before any row: experts that resemble
 #: each other must not be played off against each other.
-SPREAD = 0.1
+SPREAD = 0.03
 
 
 class MixtureState(NamedTuple):
