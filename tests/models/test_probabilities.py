@@ -1,5 +1,6 @@
 """Every classifier has probabilities, whatever its loss; and weights of classes."""
 
+import pickle
 import warnings
 
 import numpy as np
@@ -45,6 +46,24 @@ def test_predicted_before_each_sample(kind):
         said = slow.predict_proba_then_learn(X[[i]], y[[i]], sample_weight=weights[[i]])[0]
         np.testing.assert_allclose(found[i - 30], said, rtol=1e-9, atol=1e-12)
     assert quick.fingerprint() == slow.fingerprint()
+
+
+@every
+def test_one_by_one_gives_the_same_probabilities(kind):
+    """Through a class that comes later, through copies, and with other calls in between."""
+    X, y = stream(kind, n=90, classes=3)
+    y = np.where(np.arange(90) < 40, y % 2, y)
+    whole, model = kind(random_state=0).partial_fit(X, y), kind(random_state=0)
+    for i in range(90):
+        if i == 60:
+            copy, model = model, pickle.loads(pickle.dumps(model))
+            copy.learn_one(X[0], y[0])  # is no part of the other
+        if i % 20 == 19:
+            model.partial_fit(X[[i]], y[[i]])
+        else:
+            model.learn_one(X[i], y[i])
+    assert model.fingerprint() == whole.fingerprint()
+    assert np.array_equal(model.predict_proba(X), whole.predict_proba(X))
 
 
 def test_a_class_that_comes_later_had_no_probability():

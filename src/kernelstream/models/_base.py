@@ -17,6 +17,7 @@ from kernelstream.buffer import Buffer
 from kernelstream.core import ahead
 from kernelstream.core.blocks import block_pass
 from kernelstream.core.direct import GRADIENT
+from kernelstream.core.jit import entry
 from kernelstream.core.kernel import Rows
 from kernelstream.core.loop import sample_pass
 from kernelstream.core.passes import DIVERGED, DONE, FULL, LATE, ROOMY, UNUSABLE
@@ -253,7 +254,9 @@ class KernelEstimator(LearnedFunction, BoundedMemory, SavedExpansion, StreamEsti
                     *self._state, settings, *self.kernel_.program, *rows, targets, weights, extra,
                     done, room,
                 )  # fmt: skip
-            if follows:
+            if follows and done - first == len(targets):
+                self._follow(room, targets, weights)
+            elif follows:
                 self._follow(room[first:done], targets[first:done], weights[first:done])
             if reason == DONE:
                 return
@@ -302,13 +305,19 @@ class KernelEstimator(LearnedFunction, BoundedMemory, SavedExpansion, StreamEsti
     def _follow(self, made: NDArray[np.float64], targets: Any, weights: Any) -> None:
         """Look at predictions, each from just before its sample's step."""
 
+    def _following(
+        self, made: NDArray[np.float64], targets: Any, weights: Any
+    ) -> Callable[[Any], None]:
+        """:meth:`_follow` of a model for one sample at a time, which is always in these arrays."""
+        return lambda model: model._follow(made, targets, weights)  # type: ignore[no-any-return]
+
     # ---- one sample at a time, lean ---------------------------------------------------
 
     def _learn_one(self, x: NDArray[np.float64], target: float) -> None:
         """One sample without scikit-learn's validation."""
         if self._call is None:
             self._prepare_call()
-        compiled_pass, rest, (targets, weights, row, made) = self._call
+        compiled_pass, rest, follow, (targets, weights, row) = self._call
         if not isinstance(x, np.ndarray):
             x = np.asarray(x, dtype=np.float64)
         if x.dtype.kind == "c":
@@ -325,8 +334,8 @@ class KernelEstimator(LearnedFunction, BoundedMemory, SavedExpansion, StreamEsti
             self._learn(rows, targets, None)
             return
         reason, done = compiled_pass(*self._state, *rest)
-        if done and made is not _NONE:
-            self._follow(made, targets, weights)
+        if done and follow is not None:
+            follow(self)
         if reason != DONE:  # what is left, if anything, and what there is to do about the state
             self._run(dense_rows(row[done:]), targets[done:], weights[done:])
 
@@ -349,4 +358,8 @@ class KernelEstimator(LearnedFunction, BoundedMemory, SavedExpansion, StreamEsti
             settings, *self.kernel_.program, *dense_rows(row), targets, weights, self._table(1), 0,
             made,
         )  # fmt: skip
-        self._call = self._pass() if self._lean else None, rest, (targets, weights, row, made)
+        compiled_pass = follow = None
+        if self._lean:
+            compiled_pass = entry(self._pass(), (*self._state, *rest))
+            follow = self._following(made, targets, weights) if self._follows else None
+        self._call = compiled_pass, rest, follow, (targets, weights, row)

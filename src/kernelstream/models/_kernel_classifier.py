@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from kernelstream import storage
 from kernelstream.core import calibration
+from kernelstream.core.jit import entry
 from kernelstream.core.kernel import Rows
 from kernelstream.losses import make_loss
 from kernelstream.models import _parameters as p
@@ -37,7 +39,7 @@ class CalibratedClassifier(StreamClassifier):
 
     @property
     def _follows(self) -> bool:
-        return make_loss(self.loss).name != "log_loss"
+        return getattr(self.loss, "name", self.loss) != "log_loss"  # asked for in every call
 
     def _calibration_table(self) -> NDArray[np.float64]:
         """The calibration; a new one for a model that has none yet."""
@@ -125,6 +127,21 @@ class KernelClassifier(CalibratedClassifier, KernelEstimator):
 
     n_epochs: p.Epochs = 5
     shuffle: p.Shuffle = True
+
+    def _following(
+        self, made: NDArray[np.float64], targets: Any, weights: Any
+    ) -> Callable[[Any], None]:
+        if self._fit_errors:
+            return super()._following(made, targets, weights)
+        rest = made, targets, weights, 1, _NO_ROOM
+        calibrate = entry(calibration.calibrate, (self._calibration_table(), *rest))
+
+        def follow(model: Any) -> None:
+            if model._calibration is None:
+                model._calibration = model._calibration_table()
+            calibrate(model._calibration, *rest)
+
+        return follow
 
     def _add_output(self, place: int, before: int) -> None:
         state = self._state
