@@ -42,7 +42,7 @@ def main() -> None:
     for path in write_results(frame):
         print(f"Results: {path}")
     mean = over_orders(frame)
-    draw(mean)
+    draw(mean, frame.order.nunique())
     pages = {"arena.md": "\n".join(report(frame, mean)), "which_method.md": "\n".join(choice(mean))}
     for name, text in pages.items():
         if (DOCS / name).exists():
@@ -112,7 +112,7 @@ def comparison(table: pd.DataFrame) -> Comparison:
 # ---- pictures --------------------------------------------------------------------------------
 
 
-def draw(mean: pd.DataFrame) -> None:
+def draw(mean: pd.DataFrame, orders: int) -> None:
     """A picture per stream in ``build/``; sheets and diagrams for the page."""
     names = titles()
     images = DOCS / "images" if (DOCS / "images").exists() else Path("build")
@@ -124,7 +124,8 @@ def draw(mean: pd.DataFrame) -> None:
             draw_sheet(images / f"arena_{kind}_{word}.png", part, cost, names)
         table = errors(part, arena.plan().usual)
         if len(table) > 1:
-            title = f"{kind}, budget {arena.plan().usual}: mean ranks over {len(table)} streams"
+            title = f"{kind}, budget {arena.plan().usual}: mean ranks over {len(table)} streams, "
+            title += "one order" if orders == 1 else f"{orders} orders of each"
             draw_ranks(images / f"arena_{kind}_ranks.png", comparison(table), title, names)
 
 
