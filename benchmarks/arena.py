@@ -2,8 +2,10 @@
 
 Long: a night. What is measured is kept in ``build/``, cell by cell, so that a run goes on where an
 earlier one was stopped. ``--quick`` has shorter streams, one order, two budgets and fewer trials;
-``KERNELSTREAM_BENCH_SHARE=0.25`` lies between: one order, all budgets, about an hour.
-``KERNELSTREAM_BENCH_JOBS=2`` measures two streams at a time.
+``KERNELSTREAM_BENCH_SHARE=0.25`` lies between: all orders and budgets, shorter streams, fewer
+trials. ``KERNELSTREAM_BENCH_JOBS=2`` measures two streams at a time,
+``KERNELSTREAM_BENCH_METHODS=auto,polk`` these methods only: the page takes the cells of the others
+from ``benchmarks/recorded``.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.arena_methods import Contestant, candidate, contestants
 from benchmarks.arena_streams import ORDERS, ROWS, Contest, prepared, sources
 from benchmarks.share import share
+from kernelstream import registry
 from kernelstream.errors import CapWarning, DivergenceError, IllConditionedError
 
 BUDGETS = (50, 100, 200, 400)
@@ -43,17 +46,24 @@ class Plan(NamedTuple):
     budgets: tuple[int, ...]
     trials: int
 
+    @property
+    def usual(self) -> int:
+        """The budget of diagrams and of the verdict."""
+        return self.budgets[1]
+
     def search_rows(self, rows: int) -> int:
         """Of a stream with so many rows, those that choose the parameters."""
         return min(self.first, rows // 4)
 
 
 def plan() -> Plan:
-    """The whole arena, one of an hour, or the small one."""
+    """The whole arena, one with shorter streams, or the small one."""
     if share() >= 1.0:
         return Plan(ROWS, 2000, ORDERS, BUDGETS, 20)
     rows = max(400, int(share() * ROWS))
-    return Plan(rows, 1000, 1, BUDGETS, 10) if share() >= 0.25 else Plan(rows, 400, 1, (50, 200), 6)
+    if share() > 0.1:
+        return Plan(rows, 500, ORDERS, BUDGETS, 8)
+    return Plan(rows, 400, 1, (50, 200), 6)
 
 
 def main() -> None:
@@ -61,7 +71,7 @@ def main() -> None:
     from benchmarks import arena_page
 
     jobs = int(os.environ.get("KERNELSTREAM_BENCH_JOBS", "1"))
-    tasks = [(name, order) for order in range(plan().orders) for name in sources()]
+    tasks = [(name, order) for name in sources() for order in range(plan().orders)]
     Parallel(n_jobs=jobs)(delayed(measure_stream)(*task) for task in tasks)
     arena_page.main()
 
@@ -71,7 +81,7 @@ def measure_stream(name: str, order: int) -> None:
     today = plan()
     done = {(c["stream"], c["order"], c["method"], c["budget"]) for c in stored()}
     numbers = sources()[name].numbers
-    methods = contestants(numbers)
+    methods = wanted(contestants(numbers))
     missing = [
         (method, budget) for method in methods for budget in today.budgets
         if (name, order, method, budget) not in done
@@ -92,6 +102,18 @@ def measure_stream(name: str, order: int) -> None:
             cell = measure(methods[method], budget, stream, order)
             keep(about | {"method": method, "budget": budget} | cell)
     print(name, "order", order, "done", flush=True)
+
+
+def wanted(methods: dict[str, Contestant]) -> dict[str, Contestant]:
+    """Those to measure: all unless the environment names some, as the registry has them."""
+    named = os.environ.get("KERNELSTREAM_BENCH_METHODS")
+    if not named:
+        return methods
+    names = [name.strip() for name in named.split(",")]
+    unknown = sorted({*names} - {*registry.models()})
+    if unknown:
+        raise SystemExit(f"no method named {unknown[0]}; there are {', '.join(registry.models())}")
+    return {name: each for name, each in methods.items() if each.method in names}
 
 
 # ---- one method on one stream ----------------------------------------------------------------

@@ -1,8 +1,9 @@
 """Results of the arena as files, pictures and pages.
 
-``python -m benchmarks arena-page`` writes them from what has been measured so far. The text between
-the marks of ``docs/arena.md`` and ``docs/which_method.md`` is written here; so no number, nor any
-sentence that follows from numbers, is typed by hand.
+``python -m benchmarks arena-page`` writes them from what has been measured so far; what has not
+been measured here comes from ``benchmarks/recorded``, where the cells behind the page are. The text
+between the marks of ``docs/arena.md`` and ``docs/which_method.md`` is written here; so no number,
+nor any sentence that follows from numbers, is typed by hand.
 """
 
 from __future__ import annotations
@@ -11,15 +12,19 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from benchmarks import arena
 from benchmarks.arena_methods import contestants, titles
 from benchmarks.arena_pictures import draw_ranks, draw_sheet, draw_stream
 from benchmarks.arena_statistics import Comparison, compare
-from benchmarks.arena_streams import sources
+from benchmarks.arena_streams import ORDERS, sources
+from benchmarks.share import share
 
-DOCS = Path("docs")
+DOCS, RECORDED = Path("docs"), Path("benchmarks", "recorded")
+#: What makes a cell.
+CELL = ["stream", "order", "method", "budget"]
 BEGIN, END = "<!-- arena: written by python -m benchmarks arena -->", "<!-- end of arena -->"
 KINDS = {False: ("classes", "mistakes, %"), True: ("numbers", "RMSE, deviations of the target")}
 #: Looked at one by one in the verdict.
@@ -37,7 +42,7 @@ def main() -> None:
     for path in write_results(frame):
         print(f"Results: {path}")
     mean = over_orders(frame)
-    draw(mean)
+    draw(mean, frame.order.nunique())
     pages = {"arena.md": "\n".join(report(frame, mean)), "which_method.md": "\n".join(choice(mean))}
     for name, text in pages.items():
         if (DOCS / name).exists():
@@ -47,31 +52,45 @@ def main() -> None:
 
 
 def measured() -> pd.DataFrame:
-    """One row a cell; of the methods and streams that there are now."""
+    """One row a cell, the newest; of the methods and streams that there are now."""
     frame = pd.DataFrame(list(arena.stored()))
+    if not frame.empty:
+        frame["parameters"] = frame.parameters.map(json.dumps)
+    if recorded().exists():
+        frame = pd.concat([pd.read_parquet(recorded()), frame], ignore_index=True)
     if frame.empty:
         return frame
     known = {*contestants(False), *contestants(True), *arena.BASELINES}
     frame = frame[frame.method.isin(known) & frame.stream.isin(list(sources()))]
-    frame["parameters"] = frame.parameters.map(json.dumps)
-    return frame.drop_duplicates(["stream", "order", "method", "budget"], keep="last")
+    return frame.drop_duplicates(CELL, keep="last").sort_values(CELL, ignore_index=True)
+
+
+def recorded() -> Path:
+    """The cells behind the page in ``docs``."""
+    return RECORDED / arena.results("parquet").name
 
 
 def write_results(frame: pd.DataFrame) -> Iterator[Path]:
-    """All cells, as CSV and Parquet."""
-    frame = frame.sort_values(["stream", "order", "method", "budget"])
-    path = arena.results("csv")
-    frame.to_csv(path, index=False)
-    yield path
-    path = arena.results("parquet")
-    frame.to_parquet(path, index=False)
-    yield path
+    """All cells, as CSV and Parquet; those of an arena in all orders also beside the page."""
+    paths = [arena.results("csv"), arena.results("parquet")]
+    if RECORDED.exists() and arena.plan().orders == ORDERS:
+        paths.append(recorded())
+    paths[0].parent.mkdir(exist_ok=True)
+    for path in paths:
+        if path.suffix == ".csv":
+            frame.to_csv(path, index=False)
+        else:
+            frame.to_parquet(path, index=False)
+        yield path
 
 
 def over_orders(frame: pd.DataFrame) -> pd.DataFrame:
-    """Means over the orders; a run that failed makes its mean infinite."""
-    keys = ["stream", "numbers", "method", "budget"]
-    return frame.groupby(keys, sort=False)[["error", "us", "points", "bytes"]].mean().reset_index()
+    """Means over the orders of cells that have them all; a run that failed makes its infinite."""
+    cells = frame.groupby(["stream", "numbers", "method", "budget"], sort=False)
+    mean = cells[["error", "us", "points", "bytes"]].mean()
+    with np.errstate(invalid="ignore"):  # of failed runs
+        mean["spread"] = cells.error.std() / mean.error
+    return mean[cells.order.nunique() == frame.order.nunique()].reset_index()
 
 
 def learned(mean: pd.DataFrame, numbers: bool) -> pd.DataFrame:
@@ -85,11 +104,6 @@ def errors(mean: pd.DataFrame, budget: int) -> pd.DataFrame:
     return part.pivot(index="stream", columns="method", values="error").dropna()
 
 
-def usual_budget() -> int:
-    """The one of the diagrams and of the verdict."""
-    return arena.plan().budgets[1]
-
-
 def comparison(table: pd.DataFrame) -> Comparison:
     """Ranks and tests over the streams of a table."""
     return compare(list(table.columns), table.to_numpy())
@@ -98,7 +112,7 @@ def comparison(table: pd.DataFrame) -> Comparison:
 # ---- pictures --------------------------------------------------------------------------------
 
 
-def draw(mean: pd.DataFrame) -> None:
+def draw(mean: pd.DataFrame, orders: int) -> None:
     """A picture per stream in ``build/``; sheets and diagrams for the page."""
     names = titles()
     images = DOCS / "images" if (DOCS / "images").exists() else Path("build")
@@ -108,9 +122,10 @@ def draw(mean: pd.DataFrame) -> None:
             draw_stream(Path("build") / "arena" / f"{stream}.png", stream, runs, what, names)
         for cost, word in (("us", "time"), ("bytes", "memory")):
             draw_sheet(images / f"arena_{kind}_{word}.png", part, cost, names)
-        table = errors(part, usual_budget())
+        table = errors(part, arena.plan().usual)
         if len(table) > 1:
-            title = f"{kind}, budget {usual_budget()}: mean ranks over {len(table)} streams"
+            title = f"{kind}, budget {arena.plan().usual}: mean ranks over {len(table)} streams, "
+            title += "one order" if orders == 1 else f"{orders} orders of each"
             draw_ranks(images / f"arena_{kind}_ranks.png", comparison(table), title, names)
 
 
@@ -119,25 +134,27 @@ def draw(mean: pd.DataFrame) -> None:
 
 def report(frame: pd.DataFrame, mean: pd.DataFrame) -> Iterator[str]:
     """What was measured, ranks, tests, pictures and the verdict."""
-    today = arena.plan()
-    size = "the whole arena" if frame.order.nunique() > 1 else "a smaller arena"
+    today, count = arena.plan(), frame.order.nunique()
+    orders = "one order" if count == 1 else f"{count} orders"
+    size = "the whole arena" if share() >= 1.0 else f"a smaller arena, share {share():g}"
     yield (
         f"*These are results of {size}: {frame.stream.nunique()} streams of at most "
-        f"{today.rows:,} rows, {frame.order.nunique()} order(s), budgets "
-        f"{', '.join(map(str, today.budgets))}, {today.trials} trials a method on the first "
-        f"{today.first:,} rows (a quarter of short streams), which are not scored.*\n"
+        f"{today.rows:,} rows, each in {orders}, budgets {', '.join(map(str, today.budgets))}, "
+        f"{today.trials} trials a method in each order on the first {today.first:,} rows (a "
+        f"quarter of short streams), which are not scored; {len(frame):,} cells.*\n"
     )
     for numbers, (kind, what) in KINDS.items():
         part = learned(mean, numbers)
-        table = errors(part, usual_budget())
+        table = errors(part, arena.plan().usual)
         if len(table) < 2:
             continue
         found = comparison(table)
         yield f"## {kind.capitalize()}: {what}\n"
         yield (
-            f"{len(found.names)} methods on {found.streams} streams. That all of them are alike "
-            f"has p = {found.friedman:.1g} (Friedman, budget {usual_budget()}); mean ranks "
-            f"{found.distance:.1f} apart differ by Nemenyi's test at 5 %.\n"
+            f"{len(found.names)} methods on {found.streams} streams; an error is the mean over "
+            f"{orders}. That all methods are alike has p = {found.friedman:.1g} (Friedman, budget "
+            f"{today.usual}); mean ranks {found.distance:.1f} apart differ by Nemenyi's test at "
+            "5 %.\n"
         )
         yield from _table(*_rank_table(part, mean, numbers))
         yield f"![Mean ranks, {kind}](images/arena_{kind}_ranks.png)\n"
@@ -159,23 +176,25 @@ def _rank_table(
     ranks = {
         b: dict(zip((c := comparison(t)).names, c.ranks, strict=True)) for b, t in tables.items()
     }
-    usual = tables[usual_budget()]
+    usual = tables[arena.plan().usual]
     ratio = usual.div(usual.min(axis=1), axis=0).median()
     close = (usual.le(CLOSE * usual.min(axis=1), axis=0)).sum()
     idle = mean[(mean.numbers == numbers) & mean.method.isin(arena.BASELINES)]
     idle = idle.pivot(index="stream", columns="method", values="error").min(axis=1)
     behind = usual.gt(idle.reindex(usual.index), axis=0).sum()
-    cost = part[part.budget == usual_budget()].groupby("method")[["us", "bytes"]].median()
+    at_usual = part[part.budget == arena.plan().usual].groupby("method")
+    cost = at_usual[["us", "bytes", "spread"]].median()
     columns = [
         "method", *(f"rank at {b}" for b in budgets), "best or within 2 %",
-        "error / best, median", "worse than no model", "µs a row", "bytes",
+        "error / best, median", "orders differ by, %", "worse than no model", "µs a row", "bytes",
     ]  # fmt: skip
 
     def lines() -> Iterator[Sequence[str]]:
-        for name in sorted(usual.columns, key=lambda n: ranks[usual_budget()][n]):
+        for name in sorted(usual.columns, key=lambda n: ranks[arena.plan().usual][n]):
             yield [
                 titles().get(name, name), *(f"{ranks[b][name]:.1f}" for b in budgets),
-                f"{close[name]}", f"{ratio[name]:.2f}", f"{behind[name]}",
+                f"{close[name]}", f"{ratio[name]:.2f}", f"{100.0 * cost.spread[name]:.1f}",
+                f"{behind[name]}",
                 f"{cost.us[name]:.1f}", f"{cost.bytes[name]:,.0f}",
             ]  # fmt: skip
 
@@ -247,7 +266,7 @@ def _situations(mean: pd.DataFrame, drifting: dict[str, bool]) -> Iterator[Seque
 
 
 def _line(words: str, part: pd.DataFrame, cost: pd.DataFrame) -> Iterator[Sequence[str]]:
-    table = errors(part, usual_budget())
+    table = errors(part, arena.plan().usual)
     if len(table) < 2 or table.shape[1] < 3:
         return
     found = comparison(table)

@@ -25,8 +25,10 @@ from kernelstream import (
     CapWarning,
     ForgetronClassifier,
     KernelPerceptronClassifier,
+    NOGDClassifier,
     OGDClassifier,
     ProjectronClassifier,
+    ProjectronPlusClassifier,
     WindowedOGDClassifier,
     make_multidist,
 )
@@ -57,8 +59,10 @@ METHODS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "OGD": (partial(OGDClassifier, eta0=ETA, alpha=0.0, max_points=None), _ALL),
     "BOGD": (partial(WindowedOGDClassifier, eta0=ETA, alpha=ALPHA, max_points=BUDGET), _ALL),
     "Projectron": (partial(ProjectronClassifier, novelty=1e-12, max_points=BUDGET), _NEW),
+    "Projectron++": (partial(ProjectronPlusClassifier, max_points=BUDGET), _NONE),
     "BPA-S": (partial(BPASClassifier, max_points=BUDGET), _UNTIED),
     "Forgetron": (partial(ForgetronClassifier, max_points=BUDGET), _NONE),
+    "NOGD": (partial(NOGDClassifier, eta0=ETA, rank=1.0, max_points=BUDGET), _NONE),
 }
 
 

@@ -82,6 +82,45 @@ def test_no_model_at_all():
     assert arena._baseline("prior", numbers)["error"] == pytest.approx(wrong)
 
 
+def cells(*errors):
+    """Of two methods on a stream, an error for each order."""
+    return arena_page.pd.DataFrame(
+        {"stream": "s", "numbers": True, "method": method, "budget": 50, "order": order,
+         "error": error, "us": 1.0, "points": 1, "bytes": 1}
+        for method, found in zip("ab", errors, strict=True) for order, error in enumerate(found)
+    )  # fmt: skip
+
+
+def test_errors_are_means_over_all_orders_or_do_not_count():
+    mean = arena_page.over_orders(cells([1.0, 2.0, 3.0], [1.0, 2.0])).set_index("method")
+    assert list(mean.index) == ["a"]
+    assert mean.error["a"] == 2.0
+    assert mean.spread["a"] == pytest.approx(0.5)
+    failed = arena_page.over_orders(cells([1.0, np.inf, 1.0], [1.0, 1.0, 1.0]))
+    assert list(failed.error) == [np.inf, 1.0]
+
+
+def test_smaller_arenas_have_all_orders_and_budgets_but_for_the_smallest(monkeypatch):
+    plans = {}
+    for share in ("1", "0.25", "0.1"):
+        monkeypatch.setenv("KERNELSTREAM_BENCH_SHARE", share)
+        plans[share] = arena.plan()
+    assert {plan.rows for plan in plans.values()} == {20_000, 5000, 2000}
+    assert plans["1"].orders == plans["0.25"].orders == 3
+    assert plans["1"].budgets == plans["0.25"].budgets == arena.BUDGETS
+    assert plans["0.1"].orders == 1
+
+
+def test_some_methods_can_be_measured_alone(monkeypatch):
+    every = contestants(False)
+    assert arena.wanted(every) == every
+    monkeypatch.setenv("KERNELSTREAM_BENCH_METHODS", "polk, bogd")
+    assert set(arena.wanted(every)) == {"polk", "bogd (uniform)", "bogd (weighted)"}
+    monkeypatch.setenv("KERNELSTREAM_BENCH_METHODS", "plok")
+    with pytest.raises(SystemExit, match="no method named plok"):
+        arena.wanted(every)
+
+
 @pytest.mark.slow
 def test_a_small_arena_is_measured_once_and_written(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
@@ -97,14 +136,15 @@ def test_a_small_arena_is_measured_once_and_written(monkeypatch, tmp_path):
     }
     for module in (arena, arena_page):
         monkeypatch.setattr(module, "contestants", methods.get)
-    monkeypatch.setattr(arena, "plan", lambda: arena.Plan(300, 60, 1, (5, 10), 2))
+    monkeypatch.setattr(arena, "plan", lambda: arena.Plan(300, 60, 3, (5, 10), 2))
     (tmp_path / "docs").mkdir()
+    (tmp_path / arena_page.RECORDED).mkdir(parents=True)
     for page in ("arena.md", "which_method.md"):
         marks = f"before\n{arena_page.BEGIN}\nold\n{arena_page.END}\nafter"
         (tmp_path / "docs" / page).write_text(marks)
     arena.main()
     cells = list(arena.stored())
-    assert len(cells) == 5 * (3 * 2 + 2)
+    assert len(cells) == 5 * 3 * (3 * 2 + 2)
     assert all(cell["failed"] == "" and cell["error"] >= 0.0 for cell in cells)
     assert all(cell["points"] <= cell["budget"] for cell in cells if cell["method"] != "krlst")
     page = (tmp_path / "docs" / "arena.md").read_text()
@@ -112,7 +152,8 @@ def test_a_small_arena_is_measured_once_and_written(monkeypatch, tmp_path):
     assert page.endswith("after")
     assert "old" not in page
     assert "| POLK |" in page
-    assert "3 methods on 3 streams" in page
+    assert "each in 3 orders" in page
+    assert "3 methods on 3 streams; an error is the mean over 3 orders" in page
     assert (tmp_path / "build" / "arena" / "SEA.png").exists()
     assert len(arena_page.pd.read_parquet(arena.results("parquet"))) == len(cells)
     # Nothing is measured again; a line that was cut off is.
@@ -123,3 +164,15 @@ def test_a_small_arena_is_measured_once_and_written(monkeypatch, tmp_path):
     monkeypatch.setattr(arena, "measure", lambda *a: measured.append(a) or real(*a))
     arena.main()
     assert len(measured) == 1
+    # One method again: the cells of the others are those beside the page.
+    arena.results("jsonl").unlink()
+    monkeypatch.setenv("KERNELSTREAM_BENCH_METHODS", "avm")
+    before = arena_page.measured()
+    measured.clear()
+    arena.main()
+    assert {contestant.method for contestant, *_ in measured} == {"avm"}
+    after = arena_page.measured()
+    assert len(after) == len(before)
+    assert (after.error == before.error).all()
+    changed = before.us != after.us
+    assert set(before.method[changed]) == {"avm"}

@@ -84,6 +84,15 @@ class LinearOnFeatures(FlatEstimator):
         )
 
 
+class ConstantSteps(LinearOnFeatures):
+    """Steps that are all alike, without regularisation."""
+
+    eta0: p.Eta0 = 0.2
+
+    def _step(self) -> tuple[StepSize, float]:
+        return StepSize("constant", self.eta0), 0.0
+
+
 class InverseSteps(LinearOnFeatures):
     """Steps 1 / (alpha t), which leave (t - 1) / t of the function."""
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from kernelstream.models import _parameters as p
 from kernelstream.models._linear_features import (
+    ConstantSteps,
     LinearOnFeaturesClassifier,
     LinearOnFeaturesRegressor,
 )
 from kernelstream.models._random_features import RandomFeatures
 from kernelstream.registry import Method, register
-from kernelstream.schedules import StepSize
 
 
-class _FOGD(RandomFeatures):
+class _FOGD(RandomFeatures, ConstantSteps):
     """What classification and regression share.
 
     Notes
@@ -28,11 +27,6 @@ class _FOGD(RandomFeatures):
     .. [1] J. Lu, S. C. H. Hoi, J. Wang, P. Zhao, Z.-Y. Liu, "Large scale online kernel learning",
        Journal of Machine Learning Research 17 (2016).
     """
-
-    eta0: p.Eta0 = 0.2
-
-    def _step(self) -> tuple[StepSize, float]:
-        return StepSize("constant", self.eta0), 0.0
 
 
 class FOGDClassifier(_FOGD, LinearOnFeaturesClassifier):

@@ -13,16 +13,14 @@ from kernelstream.core.linear_features import GATHERING, NYSTROEM
 from kernelstream.core.threads import one_thread
 from kernelstream.expansion import expand
 from kernelstream.kernels import Points, kernel_matrix
-from kernelstream.models import _parameters as p
 from kernelstream.models._linear_features import (
-    LinearOnFeatures,
+    ConstantSteps,
     LinearOnFeaturesClassifier,
     LinearOnFeaturesRegressor,
 )
 from kernelstream.parameters import Number
 from kernelstream.registry import Method, register
 from kernelstream.rows import dense_rows
-from kernelstream.schedules import StepSize
 from kernelstream.search import Choices
 
 #: Eigenvalues below this part of the largest are no features.
@@ -31,7 +29,7 @@ _SMALLEST = 1e-8
 _LARGEST = 1e50
 
 
-class _NOGD(LinearOnFeatures):
+class _NOGD(ConstantSteps):
     """What classification and regression share.
 
     Notes
@@ -47,7 +45,6 @@ class _NOGD(LinearOnFeatures):
        Journal of Machine Learning Research 17 (2016).
     """
 
-    eta0: p.Eta0 = 0.2
     rank: Annotated[
         float,
         Number(above=0.0, most=1.0),
@@ -55,7 +52,7 @@ class _NOGD(LinearOnFeatures):
         "Features as a part of the points, k / B: those of the largest eigenvalues.",
     ] = 0.2
 
-    _lasting = (*LinearOnFeatures._lasting, "rank")
+    _lasting = (*ConstantSteps._lasting, "rank")
     _needs_its_points = "its features belong to these points"
 
     def _shapes(self, features: int, outputs: int, most: int) -> dict[str, tuple[int, ...]]:
@@ -66,9 +63,6 @@ class _NOGD(LinearOnFeatures):
 
     def _kind(self) -> int:
         return NYSTROEM if self._state.status[0]["features"] else GATHERING
-
-    def _step(self) -> tuple[StepSize, float]:
-        return StepSize("constant", self.eta0), 0.0
 
     @one_thread()
     def _between(self) -> bool:

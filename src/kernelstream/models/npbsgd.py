@@ -28,16 +28,15 @@ class _NPBSGD(PegasosSteps):
         otherwise: B <- B + 1
 
     So the budget is kept at first and grows the more often the longer the stream is, up to
-    ``max_points``. **Not confirmed:** the paper was not at hand. The probability min(1, beta / t),
-    beta a share of the samples, is quoted where POLK's paper compares; that it is the probability
-    of making room, and that room is made by removal, is our reading of its abstract: the budget
-    grows, and errors of making room must fade for the rate O(1/T). POLK's paper calls the method a
-    projection on a fixed subspace with random dropping.
+    ``max_points``. This is the authors' program [2]_ with its scheme "Removal"; its other scheme
+    projects the point that leaves on the first five points. There t begins with 2, beta is given as
+    a share of the samples, and the squared error is one of the losses.
 
     References
     ----------
     .. [1] T. Le, V. Nguyen, T. D. Nguyen, D. Phung, "Nonparametric budgeted stochastic gradient
        descent", AISTATS 2016.
+    .. [2] https://github.com/ntienvu/NonparametricBudgetedSGD
     """
 
     initial_points: Annotated[int, Whole(1, 1_000_000), "Points before the model may grow."] = 300
