@@ -5,10 +5,12 @@ import json
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from benchmarks import importances as stream
 from kernelstream import POLKClassifier, StreamModel, load
-from kernelstream.importances import LOOK, ColumnImportances, features_by_column
+from kernelstream.buffer import Buffer
+from kernelstream.importances import EACH, LOOK, ColumnImportances, features_by_column
 from kernelstream.models._validation import check_rows
 from tests.cli.conftest import rows, tool
 
@@ -113,6 +115,47 @@ def test_the_command(tool, rows, tmp_path):
     assert plain["importances"] == {}
 
 
+def test_points_speak_for_the_only_class():
+    rows = {"x": [0.5], "y": ["only"]}
+    found = StreamModel.for_rows(rows, "y", "polk").learn(rows).explain(rows)[0]
+    assert found.prediction == "only"
+    assert found.points[0].effect > 0.0
+
+
+class Counting:
+    """An estimator that predicts its first feature, and counts what it is asked."""
+
+    def __init__(self, factored):
+        self._factored = factored
+        self.asked = []
+
+    def predict(self, X):
+        self.asked.append(len(X))
+        return X[:, 0]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_what_a_look_predicts(sparse):
+    rows = stream.changing_rows(LOOK, False, seed=7)
+    model = StreamModel.for_rows(rows, "y", "krlst")
+    X, y = model.admit(rows)
+    X[:, 3] = 1.5  # a constant: nothing is spent on it
+    given = csr_array(X) if sparse else X
+    asked = []
+    for factored in (False, True):
+        found, estimator = ColumnImportances(), Counting(factored)
+        for part in (slice(0, 1), slice(1, 100), slice(100, LOOK)):
+            found.follow(given[part], y[part], model.preparation, estimator)
+            held = found.to_document()
+            found = ColumnImportances.from_document(*held, X.shape[1])
+        asked += estimator.asked
+        assert found.means["x3"] == found.means["x5"] == found.means["missing elsewhere"] == 0.0
+        assert found.means["x0"] != 0.0
+        assert held[1] == {}  # what was looked at is not kept
+    # Once as they are and once for each of eleven columns; the more the steps of the model cost.
+    assert asked == [EACH // 12 * 12, 6 * EACH // 12 * 12]
+
+
 def test_files_of_earlier_formats_go_on():
     rows = stream.changing_rows(2 * LOOK, True, seed=5)
     model = polk(rows).learn(stream.part_of(rows, 0, LOOK))
@@ -127,6 +170,17 @@ def test_files_of_earlier_formats_go_on():
         follower = copy.deepcopy(model).learn(stream.part_of(rows, LOOK, 2 * LOOK))
         assert follower.importances.means != header["means"]
         assert set(follower.column_importances_) == {f"x{k}" for k in range(stream.COLUMNS)}
+    # Rows from before the last look as well: they are not looked at again.
+    whole = polk(rows).learn(stream.part_of(rows, 0, LOOK + 100))
+    later, _ = whole.importances.to_document()
+    X, y = polk(rows).admit(stream.part_of(rows, 0, LOOK + 100))
+    kept = Buffer.of(X[100:], np.zeros(LOOK)).to_arrays()
+    longer = {**later, "targets": y[100:].tolist(), "dtype": y.dtype.str}
+    model = copy.deepcopy(whole)
+    model.importances = ColumnImportances.from_document(longer, kept, width)
+    for each in (model, whole):
+        each.learn(stream.part_of(rows, LOOK + 100, 2 * LOOK))
+    assert model.column_importances_ == whole.column_importances_
     for name, wrong in (("rows", -1), ("turn", "a"), ("weights", {}), ("means", {"x0": np.inf})):
         with pytest.raises(ValueError, match="importances"):
             ColumnImportances.from_document({**header, name: wrong}, arrays, width)

@@ -115,7 +115,7 @@ def _votes(
     if not hasattr(model, "classes_"):
         return points, values * weights[0]
     if len(weights) == 1:
-        sign = np.where(predicted == model.classes_[-1], 1.0, -1.0)
+        sign = np.where(predicted == model.classes_[0], -1.0, 1.0)
         return points, values * weights[0] * sign[:, None]
     return points, values * weights[np.searchsorted(model.classes_, predicted)]
 

@@ -8,15 +8,18 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
+from scipy.sparse import issparse, vstack
 
 from kernelstream.buffer import Buffer
 from kernelstream.parts import Arrays
 
-#: Rows between two looks, and rows that are held for them.
-LOOK = HELD = 256
+#: Rows between two looks.
+LOOK = 256
 #: Predictions that a look may take: what may be spent for 256 rows that are learned.
-EACH = 112
+EACH = 104
+#: So many times as many for a model with a factor of its Gram matrix, whose steps cost as much as
+#: tens of predictions; and the entries of the rows that are predicted at once, at most.
+_MORE, _ENTRIES = 6, 65_536
 #: What is left of a look's weight after another one.
 FORGET = 0.6
 #: Columns looked at at once, so that each is in at least some rows; then it is the others' turn.
@@ -43,19 +46,19 @@ def raw_column(feature: str, inputs: Mapping[str, str]) -> str:
 def features_by_column(preparation: Any) -> dict[str, list[int]]:
     """The places of the features of each raw column."""
     found: dict[str, list[int]] = {}
+    inputs = preparation.inputs
     for place, name in enumerate(preparation.feature_names_out):
         if not name.endswith("] (free)"):
-            found.setdefault(raw_column(name, preparation.inputs), []).append(place)
+            found.setdefault(raw_column(name, inputs), []).append(place)
     return found
 
 
 class ColumnImportances:
     """How much worse predictions of the latest rows are when a column is shuffled among them.
 
-    A look comes after every 256 rows, whatever batches they came in: some of the latest rows are
-    predicted as they are, and once more for each column, with the value that another of the rows
-    has there. The mean of what that adds to the loss follows the stream. With many columns each
-    has its turn.
+    A look comes after every 256 rows, whatever batches they came in: some of them are predicted as
+    they are, and once more for each column, with the value that another of the rows has there. The
+    mean of what that adds to the loss follows the stream. With many columns each has its turn.
 
     Losses are, of numbers, the absolute error; of classes the squared error of the probabilities:
     both tell more with few rows than the part of wrong predictions.
@@ -66,8 +69,7 @@ class ColumnImportances:
         self.weights: dict[str, float] = {}  # by column: rows in which it was shuffled lately
         self.means: dict[str, float] = {}  # of what shuffling adds to the loss
         self._turn = 0  # looks so far
-        self._held: Buffer | None = None
-        self._targets: NDArray[Any] = np.empty(0)
+        self._latest: tuple[tuple[Any, NDArray[Any]], ...] = ()  # since the last look: X, y
 
     def until_look(self) -> int:
         """Rows until the next look."""
@@ -77,39 +79,52 @@ class ColumnImportances:
         """Rows that were just learned from, at most ``until_look()``."""
         if not len(targets) or X.shape[1] > WIDEST:
             return
-        new = Buffer.of(X, np.zeros(len(targets)))
-        held = new if self._held is None else self._held.followed_by(new)
-        self._targets = np.concatenate([self._targets, targets]) if self.rows else targets
-        self._held = held.since(max(0, len(held) - HELD)).copy()
-        self._targets = self._targets[-HELD:].copy()
+        self._latest = (*self._latest, (X.copy(), targets.copy()))
         self.rows += len(targets)
         if self.rows % LOOK == 0:
-            self._look(features_by_column(preparation), estimator)
+            X, targets = self._rows()
+            self._latest = ()
+            self._look(X, targets, features_by_column(preparation), estimator)
 
-    def _look(self, columns: Mapping[str, Sequence[int]], estimator: Any) -> None:
-        assert self._held is not None
+    def _rows(self) -> tuple[NDArray[np.float64], NDArray[Any]]:
+        """Those since the last look."""
+        X = [part.toarray() if issparse(part) else part for part, _ in self._latest]
+        return np.concatenate(X), np.concatenate([targets for _, targets in self._latest])
+
+    def _look(
+        self,
+        X: NDArray[np.float64],
+        targets: NDArray[Any],
+        columns: Mapping[str, Sequence[int]],
+        estimator: Any,
+    ) -> None:
         names = list(columns)
         first = self._turn * _MOST_COLUMNS % len(names) if len(names) > _MOST_COLUMNS else 0
         names = (names[first:] + names[:first])[:_MOST_COLUMNS]
         random = np.random.default_rng([7, self._turn])
         self._turn += 1
-        n = len(self._targets)
-        count = min(EACH // (len(names) + 1), n)
-        chosen = random.permutation(n)[:count]
-        matrix = self._held.matrix
-        dense = matrix.toarray() if issparse(matrix) else matrix
-        rows = np.tile(chosen, len(names) + 1)
-        table = dense[rows]
-        others = random.integers(0, n, (len(names), count, 1))
-        for block, name in enumerate(names):
-            part = slice((block + 1) * count, (block + 2) * count)
-            table[part, columns[name]] = dense[others[block], columns[name]]
-        losses = losses_of(estimator, table, self._targets[rows])
+        # To shuffle what is constant changes nothing.
+        varying = set(np.flatnonzero((X[0] != X).any(axis=0)).tolist())
+        blocks = [columns[name] for name in names if not varying.isdisjoint(columns[name])]
+        if not blocks:
+            return
+        n, width = X.shape
+        count = min(_affordable(estimator, width) // (len(blocks) + 1), n)
+        rows = random.permutation(n)[:count]
+        others = random.integers(0, n, (len(blocks), count))
+        table = np.repeat(X[None, rows], len(blocks) + 1, axis=0)
+        block = np.repeat(np.arange(len(blocks)), [len(places) for places in blocks])[:, None]
+        place = np.array([place for places in blocks for place in places], np.intp)[:, None]
+        table[block + 1, np.arange(count), place] = X[others[block[:, 0]], place]
+        table = table.reshape(-1, width)
+        losses = losses_of(estimator, table, targets[np.tile(rows, len(blocks) + 1)])
         if losses is None:
             return
-        losses = losses.reshape(len(names) + 1, count)
+        losses = losses.reshape(len(blocks) + 1, count)
+        added = iter((losses[1:] - losses[0]).mean(axis=1).tolist())
         weights, means = dict(self.weights), dict(self.means)
-        for name, mean in zip(names, (losses[1:] - losses[0]).mean(axis=1).tolist(), strict=True):
+        for name in names:
+            mean = 0.0 if varying.isdisjoint(columns[name]) else next(added)
             weights[name] = FORGET * weights.get(name, 0.0) + count
             means[name] = means.get(name, 0.0)
             means[name] += count / weights[name] * (mean - means[name])
@@ -127,12 +142,17 @@ class ColumnImportances:
 
     def to_document(self) -> tuple[dict[str, Any], Arrays]:
         """All of it."""
+        parts = [X for X, _ in self._latest]
+        sparse = any(map(issparse, parts))
+        targets = np.concatenate([np.empty(0), *(y for _, y in self._latest)][bool(parts) :])
         header: dict[str, Any] = {
             "rows": self.rows, "turn": self._turn, "weights": self.weights, "means": self.means,
-            "targets": self._targets.tolist(), "dtype": self._targets.dtype.str,
-            "sparse": self._held is not None and bool(self._held.rows.sparse),
+            "targets": targets.tolist(), "dtype": targets.dtype.str, "sparse": sparse,
         }  # fmt: skip
-        return header, {} if self._held is None else self._held.to_arrays()
+        if not parts:
+            return header, {}
+        X = vstack(parts, format="csr") if sparse else np.concatenate(parts)
+        return header, Buffer.of(X, np.zeros(len(targets))).to_arrays()
 
     @classmethod
     def from_document(cls, header: Any, arrays: Arrays, width: int) -> Self:
@@ -154,17 +174,25 @@ class ColumnImportances:
         result.rows, result._turn = header["rows"], header["turn"]
         result.weights, result.means = weights, means
         if arrays:
-            result._held = Buffer.from_arrays(arrays, header["sparse"] is True, width)
+            held = Buffer.from_arrays(arrays, header["sparse"] is True, width)
             if np.dtype(header["dtype"]).kind not in "fiubU":
                 raise ValueError("the importances' targets are neither labels nor numbers")
-            result._targets = np.array(header["targets"], dtype=header["dtype"])
-            if (
-                len(result._targets) != len(result._held)
-                or len(result._held) > HELD
-                or result._targets.ndim > 2
-            ):
+            targets = np.array(header["targets"], dtype=header["dtype"])
+            if len(targets) != len(held) or len(held) > LOOK or targets.ndim > 2:
                 raise ValueError("the importances' rows contradict their targets")
+            # An earlier format has the rows before the last look as well.
+            first = max(0, len(held) - result.rows % LOOK)
+            if first < len(held):
+                result._latest = ((held.since(first).matrix, targets[first:]),)
         return result
+
+
+def _affordable(estimator: Any, width: int) -> int:
+    """Predictions of a look, a fifth of what 256 steps of the estimator cost, or less."""
+    model = getattr(estimator, "regressor", estimator)  # where it learns in units
+    if not getattr(model, "_factored", False):
+        return EACH
+    return max(EACH, min(_MORE * EACH, _ENTRIES // width))
 
 
 def losses_of(estimator: Any, X: Any, y: NDArray[Any]) -> NDArray[np.float64] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,9 +32,12 @@ def names_of(target: str | Sequence[str]) -> list[str]:
     >>> names_of("load"), names_of(["north", "south"])
     (['load'], ['north', 'south'])
     """
-    names = [target] if isinstance(target, str) else list(target)
+    several = isinstance(target, Iterable) and not isinstance(target, str)
+    names: list[Any] = list(target) if several else [target]
     if not names or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"target must be a column or several, got {target!r:.80}")
+        raise ValueError(
+            f"target must be the name of a column, or of several, as text; got {target!r:.80}"
+        )
     if twice := [name for place, name in enumerate(names) if name in names[:place]]:
         raise ValueError(f"the target {twice[0]!r} is named twice")
     return names

@@ -84,6 +84,9 @@ def test_what_is_refused():
         StreamModel(POLKClassifier(), preparation_of(rows), TARGETS, "classification")
     with pytest.raises(ValueError, match="'north' is named twice"):
         StreamModel.for_rows(rows, ["north", "north"], POLKRegressor())
+    for no_name in (2, None, [2]):
+        with pytest.raises(ValueError, match=r"target must be the name of a column.*; got"):
+            StreamModel.for_rows(rows, no_name, POLKRegressor())
     with pytest.raises(ValueError, match="no column 'west'"):
         StreamModel.for_rows(rows, ["north", "west"], POLKRegressor())
     text = {**rows, "east": ["far"] * 300}

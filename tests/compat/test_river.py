@@ -185,6 +185,27 @@ def test_a_new_feature_is_learned_without_losing_the_rest():
     assert model._learner.n_seen_ == 600
 
 
+@pytest.mark.parametrize("nothing", [{}, {"a": None}, {"a": float("nan")}])
+def test_a_first_sample_of_which_nothing_is_known(nothing):
+    for wrapper, model, labels in (
+        (RiverClassifier, POLKClassifier(max_points=20, random_state=0), ("low", "high")),
+        (RiverRegressor, POLKRegressor(max_points=20, random_state=0), (0.0, 1.0)),
+    ):
+        wrapped = wrapper(model)
+        wrapped.learn_one(nothing, labels[0])
+        wrapped.predict_one({"a": 1.0})
+        for _ in range(40):
+            wrapped.learn_one({"a": -2.0}, labels[0])
+            wrapped.learn_one({"a": 2.0}, labels[1])
+        found = [wrapped.predict_one({"a": place}) for place in (-2.0, 2.0)]
+        if wrapper is RiverRegressor:
+            found = [float(value > 0.5) for value in found]
+        assert found == list(labels)
+    features = RiverKernelFeatures()
+    features.learn_one(nothing)
+    assert features.transform_one({"a": 1.0})
+
+
 def test_texts_gaps_and_what_is_refused():
     model = RiverClassifier(POLKClassifier(gamma=1.0))
     for _ in range(50):

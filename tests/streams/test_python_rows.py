@@ -115,6 +115,10 @@ def test_features_without_names():
         ([1.0, 2.0], "row 0 is a float, not a dict: give a data frame, a dict"),
         (7, "not a int"),
         (np.ones((2, 2)), "columns have names, and an array has none: .*zip"),
+        ({"load": np.ones((2, 1)), "city": ["a", "b"]}, r"'load' is an array of shape \(2, 1\)"),
+        ({"load": Decimal("sNaN"), "city": "Ulm"}, r"'load' holds Decimal\('sNaN'\)"),
+        (pd.DataFrame({"load": [1.0], 1: [1.0], "1": [2.0]}), "1 and .1. have the same name"),
+        ([{"load": 1.0, "city": "a", 1: 1.0}, {"1": 2.0}], "1 and '1' have the same name as texts"),
         (pl.LazyFrame({"load": [1.0], "city": ["Ulm"]}), r"collect\(\) it first"),
     ],
 )  # fmt: skip
@@ -138,3 +142,11 @@ def test_dates_with_dots_are_day_month_year():
     batch, _ = as_batch([{"t": "1.3.2024 08:00"}, {"t": "31.12.2023"}], {"t": "date"})
     expected = np.array(["2024-03-01T08:00", "2023-12-31"], "M8[us]")
     assert np.array_equal(batch.columns["t"], expected)
+
+
+def test_masked_values_are_missing_and_arrays_without_dimension_are_values():
+    batch, _ = as_batch({"a": np.ma.array([1.0, 2.0, 3.0], mask=[False, True, False])})
+    assert values(batch, "a") == [1.0, None, 3.0]
+    batch, kinds = as_batch({"a": np.array(1.5), "b": np.array("x")})
+    assert values(batch, "a") == [1.5]
+    assert kinds == {"a": "number", "b": "text"}

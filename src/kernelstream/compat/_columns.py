@@ -60,6 +60,8 @@ class Columns:
                     self._values[key[0]] = self._values.get(key[0], 0) + 1
             else:
                 self._share(key)
+        if not len(self):  # a first sample of which nothing is known
+            self._new_column()
         for key, value in found.items():
             place = self._places.get(key)
             if place is not None and not isinstance(key, tuple):

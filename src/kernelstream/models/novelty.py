@@ -43,7 +43,8 @@ class NoveltyDetector(OutlierMixin, ExpertEstimator):  # type: ignore[misc]
     The threshold is a quantile of the scores of the latest 1024, each taken by the detector as it
     was up to 1024 samples before: neighbours in a stream are alike, so that a detector that does
     not learn on finds usual rows less usual than one that has just learned the row before. A
-    column that runs on (a counter) does not make samples unusual.
+    column that runs on (a counter) does not make samples unusual, and neither does one that has
+    held a single value so far: it has no unit.
 
     See Also
     --------

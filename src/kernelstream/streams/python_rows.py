@@ -105,15 +105,30 @@ def _columns(rows: Any) -> dict[str, Any]:
 
 def _of_mapping(rows: Mapping[Any, Any]) -> dict[str, Any]:
     """Columns; or one row, where no value is a sequence."""
+    names = _names(rows)
     if not any(_is_sequence(value) for value in rows.values()):
-        return {str(name): [value] for name, value in rows.items()}
+        values = (value[()] if isinstance(value, np.ndarray) else value for value in rows.values())
+        return {name: [value] for name, value in zip(names, values, strict=True)}
     for name, value in rows.items():
         if not _is_sequence(value):
             raise StreamError(
                 f"column {str(name)!r} is the single value {value!r:.40}, where others are "
                 "sequences: give one value for each row"
             )
-    return {str(name): value for name, value in rows.items()}
+    return dict(zip(names, rows.values(), strict=True))
+
+
+def _names(given: Iterable[Any]) -> list[str]:
+    """Names of columns as texts, which they may not be: pandas has 0, 1, 2 where none are given."""
+    names: dict[str, Any] = {}
+    for name in given:
+        if str(name) in names:
+            raise StreamError(
+                f"the columns {names[str(name)]!r} and {name!r} have the same name as texts: "
+                "rename one of them"
+            )
+        names[str(name)] = name
+    return list(names)
 
 
 def _is_sequence(value: Any) -> bool:
@@ -128,7 +143,8 @@ def _of_rows(rows: list[Any]) -> dict[str, Any]:
         if not isinstance(row, Mapping):
             raise StreamError(f"row {place} is a {type(row).__name__}, not a dict: give {ACCEPTED}")
         names |= dict.fromkeys(row)
-    return {str(name): [row.get(name) for row in rows] for name in names}
+    texts = _names(names)
+    return {text: [row.get(name) for row in rows] for text, name in zip(texts, names, strict=True)}
 
 
 def _of_frame(rows: Any) -> dict[str, Any]:
@@ -141,7 +157,8 @@ def _of_frame(rows: Any) -> dict[str, Any]:
         raise StreamError(f"rows are {ACCEPTED}, not a {type(rows).__name__}{lazy}") from None
     except narwhals.exceptions.NarwhalsError as error:
         raise StreamError(f"the data frame cannot be read: {error}") from None
-    return {str(name): frame.get_column(name) for name in names}
+    columns = (frame.get_column(name) for name in names)
+    return dict(zip(_names(names), columns, strict=True))
 
 
 def _length(columns: Mapping[str, Any], matrix: Any) -> int:
@@ -181,8 +198,15 @@ class _Values:
         self._values = values
         if hasattr(values, "to_native"):  # a series of narwhals
             self._values = _plain_series(values)
+        elif isinstance(values, np.ma.MaskedArray):
+            self._values = values.tolist()  # None where it is masked
         elif not isinstance(values, np.ndarray | list):
             self._values = values.tolist() if hasattr(values, "tolist") else list(values)
+        if isinstance(self._values, np.ndarray) and self._values.ndim != 1:
+            raise StreamError(
+                f"column {name!r} is an array of shape {self._values.shape}: give one value for "
+                "each row"
+            )
 
     def column(self, kind: str | None) -> tuple[Column, str, bool]:
         """The column, its kind (where none is wanted: as found), and whether it holds truth."""
@@ -206,7 +230,7 @@ class _Values:
                 continue
             try:
                 column[row] = convert(value)
-            except (TypeError, ValueError, OverflowError):
+            except (TypeError, ValueError, ArithmeticError):
                 raise StreamError(
                     f"row {row}: column {self.name!r} holds {value!r:.60}, and it holds {kind}s: "
                     "convert it, or give None where the value is not known"
@@ -251,7 +275,7 @@ def _is_missing(value: Any) -> bool:
         return True
     try:
         return bool(value != value)
-    except (TypeError, ValueError):  # the missing value of pandas says neither
+    except (TypeError, ValueError, ArithmeticError):  # pandas' missing value says neither
         return type(value).__name__ == "NAType"
 
 
