@@ -12,8 +12,9 @@ from kernelstream.core.kernel import Rows
 from kernelstream.core.units import FARTHEST, SETTLED, ColumnUnits, moving_units, running_range
 from kernelstream.rows import count_rows
 
-#: Prepared numbers beyond count as this; and targets in units.
-_LARGEST, _LARGEST_TARGET = 1e3, 1e6
+#: Prepared numbers beyond count as this, and targets in units: the expert of the last value may
+#: have a share as small as a thousandth when it predicts such a one again.
+_LARGEST, _LARGEST_TARGET = 1e3, 1e4
 #: Experts that fit a function learn from targets within so many units: one far out would spoil it.
 _NEAR_TARGET = 30.0
 #: Features beyond are folded into so many columns, 2^9.
@@ -142,9 +143,8 @@ class TargetUnits:
         return math.sqrt(self.variance) > 3.0 * self.scale or apart > 3.0 * self.scale
 
     def measure(self, targets: NDArray[np.float64]) -> NDArray[np.float64]:
-        """In units, whose squares can be added."""
-        found = (targets - self.center) / self.unit
-        return np.clip(found, -_LARGEST_TARGET, _LARGEST_TARGET)
+        """In units; what is far out counts as much as the farthest that a mixture can take."""
+        return np.clip((targets - self.center) / self.unit, -_LARGEST_TARGET, _LARGEST_TARGET)
 
     def restore(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         return numbers * self.unit + self.center
