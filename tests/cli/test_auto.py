@@ -27,6 +27,7 @@ def test_what_it_did_is_told(tool, tmp_path, told):
     assert shown["frozen"]["rows"] == 1500 - 800
     text = " ".join(tool(*words).out.split())
     assert shown["what_it_did"] in text
+    assert "last 400: " in text
     assert f"saved model {metric} " in text
     assert "on the last 700 rows, not learned from them" in text
     page = (tmp_path / "page.html").read_text()
@@ -35,6 +36,11 @@ def test_what_it_did_is_told(tool, tmp_path, told):
         assert part in page
     for part in ("Error spent", "Error budget", "most influential"):
         assert part not in page
+
+
+def test_the_last_rows_of_a_short_file_are_all(tool, tmp_path):
+    rows = write_rows(tmp_path / "rows.csv", 300)
+    assert "last 1" not in tool("learn", rows, "--target", "label").out
 
 
 def test_inspect(tool, tmp_path, told):

@@ -112,10 +112,13 @@ def _print_summary(
     table.add_row("samples", f"{summary['samples']:,}   [dim]{summary['task']}[/]")
     show_inputs(table, run.model.preparation.inputs)
     if len(trace):
+        window = run.settings["window"]
         for name in trace.metrics:
             recent = quality.number(summary[f"{name}_window"])
-            recently = f"[dim]last {run.settings['window']}: {recent}[/]"
-            table.add_row(name, f"{quality.number(summary[name])}   {recently}")
+            recently = (
+                f"   [dim]last {window:,}: {recent}[/]" if summary["samples"] > window else ""
+            )
+            table.add_row(name, f"{quality.number(summary[name])}{recently}")
         for name, words in of_each_target(run).items():
             table.add_row(f"of {escape(name)}", words)
         rules = quality.in_words(trace.metrics[0], summary, run.model.task)

@@ -274,7 +274,8 @@ def _complaint(name: str, kind: str, value: bytes) -> str:
         most = f"{LARGEST_ENTRY:.0e}"
         return f"column {name!r} holds {shown!r}, not a finite number of at most {most}"
     return (
-        f"column {name!r} holds {shown!r}, not a {kind}; columns keep the type of the first batch"
+        f"column {name!r} holds {shown!r}, not a {kind}; columns keep the type of the first batch: "
+        f"--column {name}=text (schema=) reads all of it as text"
     )
 
 
