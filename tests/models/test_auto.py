@@ -33,6 +33,22 @@ def test_one_target_far_out(value):
     assert np.sqrt(np.mean((predicted - y)[1200:] ** 2)) < 0.5 * y[1200:].std()
 
 
+@pytest.mark.parametrize("inputs", ["lags", "hour"])
+def test_jumps_are_followed_at_once(inputs):
+    """At most twice the squared error of the last value where targets jump by many deviations."""
+    random, n = np.random.default_rng(0), 2000
+    y = 5.0 + 0.02 * random.normal(size=n)
+    for begin in np.cumsum(random.integers(80, 250, size=12)):
+        burst = y[begin : begin + 30]  # a pump that runs now and then
+        burst += 80.0 * (1.0 - np.exp(-0.5 * np.arange(len(burst)))) + random.normal(
+            size=len(burst)
+        )
+    X = np.column_stack([y[:-2], y[1:-1]] if inputs == "lags" else [np.arange(n - 2) % 24.0])
+    predicted = AutoRegressor(random_state=0).predict_then_learn(X, y[2:])
+    errors, of_no_change = np.square(predicted - y[2:])[1:], np.square(y[2:] - y[1:-1])[1:]
+    assert errors.sum() < 2.0 * of_no_change.sum()
+
+
 def test_one_row_far_out():
     X, y, _ = rows(n=3000)
     X[700] = 1e6
