@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from kernelstream.core.experts.mixture import BACK, FLOOR, RECENT, follow_scale, log_density
+from kernelstream.core.experts.surprise import FAST, follow_means
 from kernelstream.core.jit import compiled, inner
 
 #: The numbers of a contest.
@@ -25,8 +26,8 @@ CONTEST_STATUS = np.dtype(
     )
 )
 
-#: Rows over which the two means go, and rows before they are compared.
-FAST, SLOW, SETTLED = 50.0, 1000.0, 250
+#: Rows before the two means are compared.
+SETTLED = 250
 #: Trials for nothing double the latter, so often at most.
 MOST_LOST = 4
 #: Doubt: the fast mean is so many of its deviations above the slow one, and so many times it. A
@@ -41,12 +42,7 @@ ENOUGH = 0.25
 @inner
 def watch_alone(now, loss):
     """Follow the losses of the only model."""
-    now.rows += 1
-    slow = max(1.0 / now.rows, 1.0 / SLOW)
-    apart = loss - now.slow
-    now.fast += max(1.0 / now.rows, 1.0 / FAST) * (loss - now.fast)
-    now.slow += slow * apart
-    now.variance = (1.0 - slow) * (now.variance + slow * apart * apart)
+    follow_means(now, loss, loss)
     far = now.fast > now.slow + FAR * math.sqrt(now.variance / (2.0 * FAST))
     settled = now.rows > SETTLED * 2 ** min(now.lost, MOST_LOST)
     if settled and far and now.fast > TIMES * now.slow:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from kernelstream.core.experts.mixture import RECENT, follow_scale
-from kernelstream.core.jit import compiled
+from kernelstream.core.jit import compiled, inner
 
 #: The numbers of the watch.
 WATCH_STATUS = np.dtype(
@@ -40,6 +40,17 @@ SETTLED = 100
 LONG, KNOWN = 10000.0, 250
 
 
+@inner
+def follow_means(now, loss, bounded):
+    """The fast mean, of the ``bounded`` losses, the slow mean, and the variance around it."""
+    now.rows += 1
+    slow = max(1.0 / now.rows, 1.0 / SLOW)
+    apart = loss - now.slow
+    now.fast += max(1.0 / now.rows, 1.0 / FAST) * (bounded - now.fast)
+    now.slow += slow * apart
+    now.variance = (1.0 - slow) * (now.variance + slow * apart * apart)
+
+
 @compiled
 def watch(status, scales, numbers, errors, marks, strengths):
     """Follow the errors (n, q) of rows; ``marks`` (n,) receives the places of marks.
@@ -70,12 +81,7 @@ def watch(status, scales, numbers, errors, marks, strengths):
         bounded = loss
         if now.rows >= SETTLED:
             bounded = min(loss, now.slow + MOST * math.sqrt(now.variance))
-        now.rows += 1
-        slow = max(1.0 / now.rows, 1.0 / SLOW)
-        apart = loss - now.slow
-        now.fast += max(1.0 / now.rows, 1.0 / FAST) * (bounded - now.fast)
-        now.slow += slow * apart
-        now.variance = (1.0 - slow) * (now.variance + slow * apart * apart)
+        follow_means(now, loss, bounded)
         beyond = FAR * math.sqrt(now.variance / (2.0 * FAST))
         if now.rows > APART and now.fast > now.slow + beyond and now.fast > TIMES * now.slow:
             marks[count] = t
