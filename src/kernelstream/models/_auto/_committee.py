@@ -390,8 +390,8 @@ class Committee:
             return
         losses = self.group_losses()
         scales = [0.0 if group is None else group.scale for group in self.groups]
-        near = losses <= _AS_GOOD * losses.min()
-        self.raced, self.leader = self.seen, int(np.argmax(np.where(near, scales, 0.0)))
+        as_good = losses <= _AS_GOOD * losses.min()
+        self.raced, self.leader = self.seen, int(np.argmax(np.where(as_good, scales, 0.0)))
         leader, worst = self.groups[self.leader], int(np.argmax(losses))
         assert leader is not None
         leader.resize(self._size(self.sizes))
