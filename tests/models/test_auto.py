@@ -123,6 +123,18 @@ def test_later_rows_do_not_change_earlier_predictions():
         assert not np.array_equal(first, second)
 
 
+@pytest.mark.parametrize("seed", [2, 5])
+def test_weights_however_large_leave_probabilities(seed):
+    X, _, _ = rows(n=300, seed=seed)
+    y = (np.sin(X[:, 0]) + X[:, 1] > 0.0).astype(int)
+    weights = np.where(np.arange(300) % 7 == 0, 1e6, 1.0)
+    model = AutoClassifier(random_state=0).partial_fit(X, y, sample_weight=weights)
+    found = model.predict_proba(X)
+    assert found.min() > 0.0
+    np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-12)
+    assert np.isfinite(model.decision_function(X)).all()
+
+
 def test_labels_without_structure_cost_nothing_but_the_majority():
     X, _, _ = rows(n=3000)
     y = (np.random.default_rng(1).random(3000) < 0.6).astype(int)

@@ -121,3 +121,21 @@ def test_memory_is_given_back_after_learn_one(estimator_class):
         model.learn_one(x, target)
     assert model.model_order_ == 0
     assert_within_contract(model)
+
+
+@with_komp
+def test_learn_one_meets_a_lowered_cap_as_partial_fit_does(estimator_class):
+    X, y = stream(estimator_class, n=150)
+    one, all_at_once = (
+        estimator_class(compression_error=0.0, gamma=5.0, random_state=0).partial_fit(X, y)
+        for _ in range(2)
+    )
+    before = one.set_params(max_points=20).fingerprint()
+    with pytest.raises(ValueError, match="NaN"):
+        one.learn_one(np.full(X.shape[1], np.nan), y[0])
+    assert one.fingerprint() == before
+    for x, target in zip(X[:5], y, strict=False):
+        one.learn_one(x, target)
+    assert (one._call[0] is not None) == one._lean  # straight into compiled code again
+    all_at_once.set_params(max_points=20).partial_fit(X[:5], y[:5])
+    assert one.fingerprint() == all_at_once.fingerprint()

@@ -332,6 +332,8 @@ class KernelEstimator(LearnedFunction, BoundedMemory, SavedExpansion, StreamEsti
             rows = check.check_rows(self, row)
             self._check_range(rows)
             self._learn(rows, targets, None)
+            if self._lean:  # from now on
+                self._call = None
             return
         reason, done = compiled_pass(*self._state, *rest)
         if done and follow is not None:
@@ -359,7 +361,7 @@ class KernelEstimator(LearnedFunction, BoundedMemory, SavedExpansion, StreamEsti
             made,
         )  # fmt: skip
         compiled_pass = follow = None
-        if self._lean:
+        if self._lean and self._plan is not None:  # else a lowered cap may ask for fewer points
             compiled_pass = entry(self._pass(), (*self._state, *rest))
             follow = self._following(made, targets, weights) if self._follows else None
         self._call = compiled_pass, rest, follow, (targets, weights, row)

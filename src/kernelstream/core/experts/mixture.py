@@ -22,6 +22,8 @@ FLOOR = 0.02
 POWER_STEP = 0.05
 #: How uncertain the numbers of the calibration are at first (variance), and their largest size.
 UNCALIBRATED, STEEPEST = (1.0, 0.05, 0.25), 8.0
+#: The largest probability: of another class it is never 0, whatever weights samples have.
+SUREST = 1.0 - 1e-9
 #: Rows over which shares are averaged for decisions.
 RECENT = 512.0
 #: Rows over which the fit of the pool of numbers and the calibration forget.
@@ -113,7 +115,7 @@ def calibrate(calibration, m, out, t):
     rest = 1.0 - out[t, m, best]
     if rest > 0.0:
         least = other / (rest + other)  # where the likeliest and the next are alike
-        shown = max(confidence, least + 1e-9)
+        shown = min(max(confidence, least + 1e-9), SUREST)
         for c in range(classes):
             if c != best:
                 out[t, m, c] *= (1.0 - shown) / rest
