@@ -396,6 +396,26 @@ def test_names_from_outside_are_escaped_on_the_page(tmp_path):
     assert "failed after row 1" in page
 
 
+def test_trees_of_river_see_the_zeros_of_texts(tmp_path):
+    """Texts become sparse columns; what a row of River does not name is missing to its trees."""
+    tree = pytest.importorskip("river.tree")
+    seen = []
+
+    class Watched(tree.HoeffdingTreeClassifier):
+        def learn_one(self, x, y, *, w=1.0):
+            seen.append(len(x))
+            super().learn_one(x, y, w=w)
+
+    random = np.random.default_rng(0)
+    lines = [f"{'abc'[c]},{random.normal()},{c == 1}" for c in random.integers(3, size=60)]
+    (tmp_path / "rows.csv").write_text("letter,x,y\n" + "\n".join(lines) + "\n")
+    run = ComparisonRun(tmp_path / "rows.csv", target="y", models={"tree": Watched()})
+    found = by_name(run.run())
+    assert not found["tree"].problem
+    assert len(set(seen)) == 1
+    assert seen[0] > 3
+
+
 def test_sparse_rows(tmp_path):
     random = np.random.default_rng(0)
     lines = []

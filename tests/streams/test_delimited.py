@@ -532,9 +532,10 @@ def test_lines_after_a_last_one_without_an_end(last, tmp_path):
         ["1.3.2024 8:05", "01.03.2024 08:05:30", "", "31.12.2023"],
         ["01.03.2024", "2024-03-02 01:00"],  # the second in another batch
         ["2024-03-02 01:00", "01.03.2024"],
+        ["2024/3/1 8:05", "2024/03/01T08:05:30", "", "2023/12/31"],
     ],
 )
-def test_dates_with_dots_are_day_month_year(tmp_path, texts):
+def test_dates_with_dots_or_slashes(tmp_path, texts):
     path = tmp_path / "dates.csv"
     path.write_text("when,x\n" + "".join(f"{text},1\n" for text in texts))
     expected = [pd.to_datetime(text, dayfirst="." in text).to_datetime64() for text in texts]
@@ -545,7 +546,7 @@ def test_dates_with_dots_are_day_month_year(tmp_path, texts):
         assert np.array_equal(found, np.array(expected).astype(found.dtype), equal_nan=True)
 
 
-@pytest.mark.parametrize("text", ["1.2.3", "03.13.2024", "1.3.24"])
-def test_other_texts_with_dots_are_not_dates(tmp_path, text):
+@pytest.mark.parametrize("text", ["1.2.3", "03.13.2024", "1.3.24", "03/01/2024", "2024/13/01"])
+def test_other_texts_with_dots_or_slashes_are_not_dates(tmp_path, text):
     (tmp_path / "a.csv").write_text(f"version,x\n{text},1\n{text},2\n")
     assert open_stream(tmp_path / "a.csv").schema["version"] == "text"

@@ -138,9 +138,11 @@ def test_an_array_where_names_are_missing():
         as_batch({"a": [1.0]}, {}, unnamed=True)
 
 
-def test_dates_with_dots_are_day_month_year():
-    batch, _ = as_batch([{"t": "1.3.2024 08:00"}, {"t": "31.12.2023"}], {"t": "date"})
-    expected = np.array(["2024-03-01T08:00", "2023-12-31"], "M8[us]")
+def test_dates_with_dots_or_slashes():
+    given = ["1.3.2024 08:00", "31.12.2023", "2024/3/1", "2024/03/01 08:00"]
+    batch, _ = as_batch([{"t": text} for text in given], {"t": "date"})
+    dates = ["2024-03-01T08:00", "2023-12-31", "2024-03-01", "2024-03-01T08:00"]
+    expected = np.array(dates, "M8[us]")
     assert np.array_equal(batch.columns["t"], expected)
 
 

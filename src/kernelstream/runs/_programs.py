@@ -224,11 +224,13 @@ def _river(path: str, given: str, name: str) -> Entry:
 
 
 def _river_learner(model: Any, stream: Stream) -> Learner:
-    program = RiverProgram(model, stream.names)
+    zeros = not stream.reader.preparation.matrix_width  # rows of a table, not sparse ones
+    program = RiverProgram(model, stream.names, zeros=zeros)
     if program.classification and len(stream.classes) > 2 and not final_step(model)._multiclass:
         from river import multiclass
 
-        program = RiverProgram(multiclass.OneVsRestClassifier(model), stream.names)
+        model = multiclass.OneVsRestClassifier(model)
+        program = RiverProgram(model, stream.names, zeros=zeros)
     return _one_by_one(program, stream)
 
 

@@ -16,12 +16,14 @@ MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-NaN", "-nan", "NULL",
 _NO_DATE = np.iinfo(np.int64).min  # how NumPy writes a missing date
 _TRUTH = {"true": 1.0, "True": 1.0, "TRUE": 1.0, "false": 0.0, "False": 0.0, "FALSE": 0.0}
 
-#: A date with dots: day, month, year, and perhaps a time.
-_DOTTED = r"^\d{1,2}\.\d{1,2}\.\d{4}([ T]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?)?$"
+#: A date with dots (day, month, year) or slashes (year, month, day), and perhaps a time.
+_WRITTEN = r"^(\d{1,2}\.\d{1,2}\.\d{4}|\d{4}/\d{1,2}/\d{1,2})([ T]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?)?$"
 #: What makes ISO 8601 of such a date: two digits everywhere, then the order.
 _TO_ISO = (
     (r"^(\d)\.", r"0\1."), (r"^(\d\d)\.(\d)\.", r"\1.0\2."), (r"[ T](\d):", r" 0\1:"),
     (r"^(\d\d)\.(\d\d)\.(\d{4})", r"\3-\2-\1"),
+    (r"^(\d{4})/(\d)/", r"\1/0\2/"), (r"^(\d{4}/\d\d)/(\d)($|[ T])", r"\1/0\2\3"),
+    (r"^(\d{4})/(\d\d)/(\d\d)", r"\1-\2-\3"),
 )  # fmt: skip
 
 #: What is still in Arrow's hands: text is encoded batch by batch.
@@ -47,15 +49,15 @@ def is_truth(arrow_type: Any) -> bool:
     return bool(require("pyarrow", "Reading columns").types.is_boolean(arrow_type))
 
 
-def are_dotted_dates(values: Any) -> bool:
-    """Whether strings, of which there are some, are all dates like 1.3.2024 or 01.03.2024 08:00."""
+def are_written_dates(values: Any) -> bool:
+    """Whether strings, of which there are some, are all dates like 1.3.2024 or 2024/03/01 08:00."""
     compute = require("pyarrow.compute", "Reading dates")
-    found = compute.match_substring_regex(values, _DOTTED).drop_null()
+    found = compute.match_substring_regex(values, _WRITTEN).drop_null()
     return len(found) > 0 and bool(compute.all(found).as_py())
 
 
 def _iso(values: Any) -> Any:
-    """Strings with dates that have dots, always day.month.year, as ISO 8601; others stay."""
+    """Strings with dates that have dots or slashes as ISO 8601; others stay."""
     compute = require("pyarrow.compute", "Reading dates")
     for pattern, replacement in _TO_ISO:
         values = compute.replace_substring_regex(values, pattern, replacement)

@@ -12,7 +12,7 @@ from kernelstream.limits import LARGEST_ENTRY
 from kernelstream.streams.arrow_columns import (
     MISSING,
     BlockColumn,
-    are_dotted_dates,
+    are_written_dates,
     block_column,
     convert_strings,
     is_truth,
@@ -100,7 +100,7 @@ class DelimitedSource(TextSource):
         for name in self.schema:
             arrow_type = found.schema.field(name).type
             kind = kind_of(arrow_type) or "text"
-            if self._arrow.types.is_string(arrow_type) and are_dotted_dates(found[name]):
+            if self._arrow.types.is_string(arrow_type) and are_written_dates(found[name]):
                 kind = "date"
             self.schema[name] = given.get(name) or kind
             self._types[name] = self._written_type(self.schema[name], arrow_type)

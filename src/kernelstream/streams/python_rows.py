@@ -299,13 +299,17 @@ def _number(value: Any) -> float:
 
 #: A date with dots: always day.month.year, and perhaps a time.
 _DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(|[ T]\d\d:.*)")
+#: One with slashes: always year/month/day.
+_SLASHED = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2})(|[ T]\d\d:.*)")
 
 
 def _date(value: Any) -> np.datetime64:
     if isinstance(value, str) and value.strip():
-        dotted = _DOTTED.fullmatch(value.strip())
+        dotted, slashed = (form.fullmatch(value.strip()) for form in (_DOTTED, _SLASHED))
         if dotted:
             value = f"{dotted[3]}-{dotted[2]:0>2}-{dotted[1]:0>2}{dotted[4]}"
+        elif slashed:
+            value = f"{slashed[1]}-{slashed[2]:0>2}-{slashed[3]:0>2}{slashed[4]}"
         value = datetime.datetime.fromisoformat(value.strip())
     elif isinstance(value, str):
         return np.datetime64("NaT")

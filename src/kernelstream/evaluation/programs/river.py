@@ -23,12 +23,16 @@ class RiverProgram(Program):
         Of the columns; by default those of a data frame, or x0, x1, ...
     classification : bool, optional
         Whether it predicts labels, of a model that is not derived from River's classes.
+    zeros : bool, default=False
+        Whether dicts have the zeros of sparse rows, too. To a tree of River what a row does not
+        name is missing, and it learns nothing from it.
     """
 
     def __init__(
-        self, model: Any, names: Sequence[str] | None = None, classification: bool | None = None
-    ) -> None:
-        self.model = model
+        self, model: Any, names: Sequence[str] | None = None, classification: bool | None = None,
+        zeros: bool = False,
+    ) -> None:  # fmt: skip
+        self.model, self.zeros = model, zeros
         self.classification = _is_classifier(model) if classification is None else classification
         self.names = None if names is None else list(names)
 
@@ -43,10 +47,11 @@ class RiverProgram(Program):
             self.names = [str(name) for name in X.columns]
 
     def rows(self, X: Any, targets: NDArray[Any]) -> list[Any]:
-        """Dicts; of sparse rows without what is zero."""
+        """Dicts, one for each row."""
         names = self.names or [f"x{place}" for place in range(X.shape[1])]
-        if not issparse(X):
-            return [dict(zip(names, row, strict=True)) for row in np.asarray(X).tolist()]
+        if not issparse(X) or self.zeros:
+            rows = X.toarray() if issparse(X) else np.asarray(X)
+            return [dict(zip(names, row, strict=True)) for row in rows.tolist()]
         edges, places, values = X.indptr.tolist(), X.indices.tolist(), X.data.tolist()
         return [
             {names[places[k]]: values[k] for k in range(first, end)}
