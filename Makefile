@@ -5,8 +5,7 @@ BIN := $(VENV)/bin
 # take from the second name, older ones from the first.
 PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt \
 	$(BIN)/python -m pip --disable-pip-version-check --quiet
-# One process more than there are cores: many tests wait for processes that they start.
-PYTEST := -m pytest -n 3 --dist worksteal
+PYTEST := -m pytest -n 2 --dist worksteal
 
 # make PYTHON=/path/to/python chooses the interpreter; otherwise the first suitable one is taken.
 PYTHON ?=
@@ -95,9 +94,10 @@ $(BIN)/python:
 $(BIN)/uv: | $(BIN)/python
 	$(PIP) install uv
 
-# Without translating all modules: those that are imported are translated then.
+# pip would translate the many modules on one core. Some are for other versions of Python.
 $(VENV)/.stamp-test: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install --no-compile -e '.[test]'
+	$(BIN)/python -m compileall -qq -j 2 $(VENV)/lib || true
 	@touch $@
 
 $(VENV)/.stamp-cli: pyproject.toml constraints.txt | $(BIN)/python
