@@ -51,7 +51,8 @@ class HeldOut:
         found["held_out"] = metrics.values()[self._metric]
         if isinstance(model, KernelEstimator) and hasattr(model, "alpha"):
             shape = 0.5 * float(model.alpha) * model.expansion_.norm() ** 2
-            said = model.decision_function(self._X) if labels is not None else predicted
-            found["held_out_risk"] = float(np.nanmean(sample_losses(model, said, self._y))) + shape
+            values = model.decision_function(self._X) if labels is not None else predicted
+            losses = sample_losses(model, values, self._y)
+            found["held_out_risk"] = float(np.nanmean(losses)) + shape
             found["risk"] = stream_loss + shape
         return found

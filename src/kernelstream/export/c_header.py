@@ -215,13 +215,13 @@ class _Writer:
         lines = ["typedef struct {"]
         for given in self.program.inputs:
             member = self.members[given.name]
-            said = "" if member == given.name else f"{_comment(given.name)}: "
+            label = "" if member == given.name else f"{_comment(given.name)}: "
             if given.width:
                 lines.append(
                     f"    const ks_real *{member}; /* {given.width} numbers; NAN: missing */"
                 )
             else:
-                lines.append("    " + words[given.kind].format(member, said))
+                lines.append("    " + words[given.kind].format(member, label))
         lines += [f"}} {self.name}_row;", "", "typedef struct {"]
         labels, width = self.program.labels, self.program.values.width
         if labels is None:

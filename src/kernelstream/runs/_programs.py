@@ -197,9 +197,9 @@ def _own_learner(estimator: Any, stream: Stream) -> Learner:
 
 def _one_by_one(program: Program, stream: Stream) -> Learner:
     if program.classification != (stream.task == "classification"):
-        said = "classes" if program.classification else "numbers"
+        kind = "classes" if program.classification else "numbers"
         raise WrongTaskError(
-            f"predicts {said}, and {stream.reader.target!r} asks for {stream.task}"
+            f"predicts {kind}, and {stream.reader.target!r} asks for {stream.task}"
         )
     return OneByOne(program, _measurable(stream.metrics, program.probabilities), stream.units)
 
@@ -367,8 +367,8 @@ def _module(place: str, given: str) -> Any:
 
 
 def _unusable(program: str, what: str, cure: str, error: Exception) -> UnusableError:
-    said = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-    return UnusableError(program, f"cannot be {what}: {said}", cure)
+    message = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+    return UnusableError(program, f"cannot be {what}: {message}", cure)
 
 
 def _installed(package: str, given: str) -> str:

@@ -230,8 +230,8 @@ class ComparisonRun(SteppedRun):
             with one_thread(), np.errstate(all="ignore"):  # their warnings are not the user's
                 score._update_prepared(X, y)
         except Exception as error:  # of other packages, any
-            said = " ".join(str(error).split()) or type(error).__name__
-            seat.problem = f"failed after row {score.samples:,}: {said[:200]}"
+            message = " ".join(str(error).split()) or type(error).__name__
+            seat.problem = f"failed after row {score.samples:,}: {message[:200]}"
             return
         if self.limit is not None and score.seconds > self.limit:
             seat.problem = f"out after row {score.samples:,}: {self.limit:g} s were used"
@@ -285,7 +285,7 @@ class ComparisonRun(SteppedRun):
         from kernelstream.report import write_comparison_report
 
         packages = {seat.entry.package for seat in self.seats if not seat.rule}
-        said = {
+        facts = {
             **(facts or {}),
             "data": data_name(self.name),
             "target": self._reading["target"],
@@ -299,7 +299,7 @@ class ComparisonRun(SteppedRun):
         write_comparison_report(
             path,
             title=f"{self._reading['target']} from {Path(data_name(self.name)).name}, compared",
-            facts={name: value for name, value in said.items() if value},
+            facts={name: value for name, value in facts.items() if value},
             comparison=result,
             window=self.window,
         )
