@@ -130,9 +130,9 @@ def _torment(seed: int, command: Command, folder: Path, problems: list[str]) -> 
                     problem = "it finished with other results"
                 shutil.rmtree(place)
             else:
-                said = (place / "log.err").read_text().strip()
-                print(said, file=sys.stderr)
-                problem = f"exit code {code} (none: it hangs): {said.splitlines()[-1:]}"
+                message = (place / "log.err").read_text().strip()
+                print(message, file=sys.stderr)
+                problem = f"exit code {code} (none: it hangs): {message.splitlines()[-1:]}"
             if problem:
                 failures += 1
                 problems.append(f"* {command.name}, {command.rows_from}, kill {kills}: {problem}")

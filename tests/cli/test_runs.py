@@ -8,6 +8,7 @@ import shlex
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,8 +17,9 @@ from rich.console import Console
 from kernelstream import StreamModel, load
 from kernelstream.cli import learn as learning
 from kernelstream.cli.display import rounded
+from kernelstream.runs import Run
 from kernelstream.streams import open_stream
-from tests.cli.tools import start, wait_until, write_rows
+from tests.cli.tools import LEARN, start, wait_until, write_rows
 
 SETTINGS = {
     False: ("--target", "label", "--model", "polk", "--eta0", 1, "--compression-error", 0.5,
@@ -339,3 +341,24 @@ def test_a_row_of_a_pipe_is_answered_before_the_next_one_comes(tool, tmp_path, h
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.count("\n") == 301
     assert ended.out.startswith("line,predicted_")
+
+
+def test_a_signal_after_the_last_row_lets_everything_be_written(tool, rows, monkeypatch):
+    write = Run.write_report
+
+    def signalled(run: Run, *given: Any) -> bool:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return write(run, *given)
+
+    # Would end this process too, where nobody listens any more.
+    monkeypatch.setattr(Run, "write_report", signalled)
+    died: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: died.append(number))
+    try:
+        result = tool(*LEARN, "--out", "model.ks", "--report", "report.html")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert not died
+    assert "Stopped by" not in result.out
+    assert "report.html" in result.out
+    assert load("model.ks").model.n_seen_ > 0

@@ -46,22 +46,23 @@ def compare(
     if settings["metrics"] is not None:
         settings["metrics"] = [name.strip() for name in settings["metrics"].split(",")]
     console, stop = Console(stderr=True), Stop()
-    with stop.listening(), in_words_of_the_tool(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", CapWarning)
-        with _Run(file, **settings, **reading, spelling=as_option) as run:
-            stop.watch(run, console, quiet)
-            with ComparisonDisplay(console, run, quiet) as display:
-                for _ in run:
-                    display.update()
-        result = run.result()
-    if report is not None:
-        run.write_report(report, result, {"command": command_typed()})
-    if plot is not None:
-        result.plot(plot)
-    if as_json:
-        print_json(_summary(result) | {"report": text_of(report), "plot": text_of(plot)})
-    else:
-        _print_table(result, {"report": report, "picture": plot})
+    with stop.listening():
+        with in_words_of_the_tool(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", CapWarning)
+            with _Run(file, **settings, **reading, spelling=as_option) as run:
+                stop.watch(run, console, quiet)
+                with ComparisonDisplay(console, run, quiet) as display:
+                    for _ in run:
+                        display.update()
+            result = run.result()
+        if report is not None:
+            run.write_report(report, result, {"command": command_typed()})
+        if plot is not None:
+            result.plot(plot)
+        if as_json:
+            print_json(_summary(result) | {"report": text_of(report), "plot": text_of(plot)})
+        else:
+            _print_table(result, {"report": report, "picture": plot})
     stop.exit(run)
 
 

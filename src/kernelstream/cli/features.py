@@ -54,25 +54,26 @@ def features(
         if isinstance(text, str):  # --align is a flag
             check_value(OnlineKernelFeatures, name, text)
     console, stop = Console(stderr=True), Stop()
-    with stop.listening(), in_words_of_the_tool():
-        run = FeatureRun(
-            file, saved, target=target, parameters=parameters, make=_make, spelling=as_option,
-            **reading,
-        )  # fmt: skip
-        with run:
-            stop.watch(run, console, quiet)
-            with FeatureDisplay(console, run, quiet) as display:
-                write_table(out, run.tables(display.update), "")
-        if save is not None:
-            run.stream.save(save)
-    summary = run.summary()
-    if report is not None:
-        run.write_report(report, {"command": command_typed()})
-    if as_json:
-        print_json({**summary, "out": out, "save": text_of(save), "report": text_of(report)})
-    else:
-        messages = console if out == "-" else Console()
-        _print_summary(messages, run, summary, out, {"extractor": save, "report": report})
+    with stop.listening():
+        with in_words_of_the_tool():
+            run = FeatureRun(
+                file, saved, target=target, parameters=parameters, make=_make, spelling=as_option,
+                **reading,
+            )  # fmt: skip
+            with run:
+                stop.watch(run, console, quiet)
+                with FeatureDisplay(console, run, quiet) as display:
+                    write_table(out, run.tables(display.update), "")
+            if save is not None:
+                run.stream.save(save)
+        summary = run.summary()
+        if report is not None:
+            run.write_report(report, {"command": command_typed()})
+        if as_json:
+            print_json({**summary, "out": out, "save": text_of(save), "report": text_of(report)})
+        else:
+            messages = console if out == "-" else Console()
+            _print_summary(messages, run, summary, out, {"extractor": save, "report": report})
     stop.exit(run)
 
 

@@ -58,26 +58,27 @@ def learn(
     if settings["metrics"] is not None:
         settings["metrics"] = [name.strip() for name in settings["metrics"].split(",")]
     console, stop = Console(stderr=True), Stop()
-    with stop.listening(), in_words_of_the_tool(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", CapWarning)  # a note of the summary says it
-        made: dict[str, Any] = {"make": make_estimator, "spelling": as_option}
-        run = Run(file, parameters=parameters, **settings, **reading, **made)
-        with run:
-            stop.watch(run, console, quiet)
-            with Display(console, run, quiet) as display:
-                for _ in run:
-                    display.update()
-        if out is not None:
-            run.model.save(out)
-    if trace is not None and len(run.score.trace):
-        replace_file(trace, run.score.trace.frame.to_csv(index=False).encode())
-    if report is not None and not run.write_report(report, {"command": command_typed()}):
-        report = None
-    summary = _summary(run, checkpoint is not None) | {"display_seconds": display.cost}
-    if as_json:
-        print_json({**summary, "out": text_of(out), "report": text_of(report)})
-    else:
-        _print_summary(run, summary, out, report)
+    with stop.listening():
+        with in_words_of_the_tool(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", CapWarning)  # a note of the summary says it
+            made: dict[str, Any] = {"make": make_estimator, "spelling": as_option}
+            run = Run(file, parameters=parameters, **settings, **reading, **made)
+            with run:
+                stop.watch(run, console, quiet)
+                with Display(console, run, quiet) as display:
+                    for _ in run:
+                        display.update()
+            if out is not None:
+                run.model.save(out)
+        if trace is not None and len(run.score.trace):
+            replace_file(trace, run.score.trace.frame.to_csv(index=False).encode())
+        if report is not None and not run.write_report(report, {"command": command_typed()}):
+            report = None
+        summary = _summary(run, checkpoint is not None) | {"display_seconds": display.cost}
+        if as_json:
+            print_json({**summary, "out": text_of(out), "report": text_of(report)})
+        else:
+            _print_summary(run, summary, out, report)
     stop.exit(run)
 
 

@@ -25,7 +25,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stop:
-    """Ctrl-C or SIGTERM: finish the batch, then stop. A second Ctrl-C stops at once."""
+    """Ctrl-C or SIGTERM: finish the batch, then stop. A second Ctrl-C stops at once.
+
+    After the last row they stop nothing: what there is to write and to print is soon done.
+    """
 
     def __init__(self) -> None:
         self.signal: int | None = None
@@ -33,7 +36,7 @@ class Stop:
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        """Within, both signals stop the run that is watched, once there is one."""
+        """Within, both signals stop the run that is watched, once there is one: to the very end."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return

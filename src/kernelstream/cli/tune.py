@@ -57,29 +57,32 @@ def tune(
     if checkpoint is not None and checkpoint.exists() and not checkpoint.is_dir():
         raise UserError(f"--checkpoint {checkpoint} is a file", "name a folder")
     console, stop = Console(stderr=True), Stop()
-    with stop.listening(), in_words_of_the_tool(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", CapWarning)
-        run = _Run(
-            file, parameters=parameters, **settings, **reading, make=_make, spelling=as_option
-        )
-        with run:
-            stop.watch(run, console, quiet)
-            with TuningDisplay(console, run, quiet) as display:
-                for _ in run:
-                    display.update()
-        result = run.result()
-    command = _command(file, settings, reading, given, result)
-    again = f"{command_typed('--resume')} --resume"
-    can_go_on = run.stopped_by is not None and checkpoint is not None
-    if as_json:
-        print_json(_summary(result, command) | {"go_on_with": again if can_go_on else None})
-    else:
-        _print_result(result, command)
-        if run.stopped_by is not None:
-            how = (
-                f"Go on with: {again}" if can_go_on else "--checkpoint FOLDER lets it go on later."
+    with stop.listening():
+        with in_words_of_the_tool(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", CapWarning)
+            run = _Run(
+                file, parameters=parameters, **settings, **reading, make=_make, spelling=as_option
             )
-            Console().print(f"Stopped by {run.stopped_by}. {how}", markup=False, soft_wrap=True)
+            with run:
+                stop.watch(run, console, quiet)
+                with TuningDisplay(console, run, quiet) as display:
+                    for _ in run:
+                        display.update()
+            result = run.result()
+        command = _command(file, settings, reading, given, result)
+        again = f"{command_typed('--resume')} --resume"
+        can_go_on = run.stopped_by is not None and checkpoint is not None
+        if as_json:
+            print_json(_summary(result, command) | {"go_on_with": again if can_go_on else None})
+        else:
+            _print_result(result, command)
+            if run.stopped_by is not None:
+                how = (
+                    f"Go on with: {again}"
+                    if can_go_on
+                    else "--checkpoint FOLDER lets it go on later."
+                )
+                Console().print(f"Stopped by {run.stopped_by}. {how}", markup=False, soft_wrap=True)
     stop.exit(run)
 
 
