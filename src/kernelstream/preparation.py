@@ -283,18 +283,6 @@ class Preparation:
             self._units, self._categories = units, categories
         return features
 
-    def hold_running(self, X: Any) -> Any:
-        """Features that are not learned, without what is new only because time goes on.
-
-        Dates as numbers, and numbers that run on like a counter, stay in the range they had lately.
-        """
-        if not isinstance(self._units, MovingUnits) or not self.standardise:
-            return X
-        named, end = len(self._measured), self.width - (self.buckets if self._texts else 0)
-        places = np.r_[:named, end - self._dense_width : end]
-        bounds = self._units.running_range(dates=slice(len(self._numbers), named))
-        return raw.clipped(X, places, bounds)
-
     def _parts(self, batch: Batch, sparse: bool) -> _Parts:
         """The columns that are used, or an error that names the one that cannot be."""
         columns = {name: self._column(batch, name) for name in self._used}

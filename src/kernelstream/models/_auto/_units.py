@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream.core.kernel import Rows
-from kernelstream.core.units import FARTHEST, SETTLED, ColumnUnits, moving_units, running_range
+from kernelstream.core.units import FARTHEST, SETTLED, ColumnUnits, moving_units
 from kernelstream.rows import count_rows
 
 #: Prepared numbers beyond count as this, and targets in units: the expert of the last value may
@@ -47,14 +47,6 @@ class RowUnits:
         out = np.empty_like(dense)
         moving_units(self.columns, dense, learning, out)
         return out
-
-    def measure_apart(self, rows: Rows) -> NDArray[np.float64]:
-        """Rows that are not learned, as :meth:`measure`; what runs on is no news.
-
-        Columns that run on stay where they were.
-        """
-        found = self.measure(rows, learning=False)
-        return np.clip(found, *running_range(self.columns)) if self.moving else found
 
     def _dense(self, rows: Rows) -> NDArray[np.float64]:
         n = count_rows(rows)
