@@ -92,7 +92,8 @@ def in_moving_units(values: Vector, columns: ColumnUnits) -> Vector:
 def _places(given: Input, texts: Categories | HashedTexts) -> TextTable:
     own, missing = texts.of_column(given.name)
     room, longest = (texts.room, LONGEST) if isinstance(texts, Categories) else (0, 0)
-    return TextTable(given, own, missing, room, texts.buckets - room, longest)
+    shared = 0 if given.name in texts.naming() else texts.buckets - room
+    return TextTable(given, own, missing, room, shared, longest)
 
 
 def _free_name(name: str, taken: Collection[str]) -> str:
