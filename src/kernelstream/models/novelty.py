@@ -255,7 +255,7 @@ class NoveltyDetector(OutlierMixin, ExpertEstimator):  # type: ignore[misc]
         found = np.empty(count_rows(rows))
         for first in range(0, len(found), _BLOCK):
             end = min(len(found), first + _BLOCK)
-            part = state.rows.measure(slice_rows(rows, first, end), learning=False)
+            part = state.rows.measure_apart(slice_rows(rows, first, end))
             _, deviations = state.experts.run(part, np.empty(0), np.ones(end - first))
             found[first:end] = self._variances(deviations)
         return found
