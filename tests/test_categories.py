@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelstream.categories import SHOWN, Categories
+from kernelstream.categories import NAMING, SHOWN, Categories
 from kernelstream.preparation import Preparation
 from kernelstream.streams.batch import Batch, Text
 from tests.test_preparation import in_pieces, reload, same
@@ -80,6 +80,50 @@ def test_when_there_is_no_more_room_values_share_and_are_counted():
     assert preparation.width == 8
 
 
+def test_texts_that_hardly_ever_come_again_have_no_input():
+    ids = [f"id {k}" for k in range(700)]
+    ids[300:700:40] = [None] * 10
+    cities = ["Ulm", "Bonn", "Kiel", "Jena"] * 175
+    batch = texts(id=ids, city=cities)
+    preparation = Preparation({"id": "text", "city": "text"}, buckets=16)
+    found = preparation.transform(batch, learn=True)
+    counts = found.sum(axis=1)
+    assert (counts[:NAMING] == 2).all()
+    assert (counts[NAMING:300] == 1).all()
+    missing = np.array([name is None for name in ids])
+    assert (counts[missing] == 2).all()
+    assert (counts[300:][~missing[300:]] == 1).all()
+    assert found.has_canonical_format
+    assert preparation.naming_columns == ["id"]
+    # In any pieces, and where nothing is learned.
+    pieces = Preparation({"id": "text", "city": "text"}, buckets=16)
+    got = []
+    for piece in in_pieces(batch, [100, 255, 256, 511, 600]):
+        got.append(pieces.transform(piece, learn=True).toarray())
+        pieces = reload(pieces)
+    assert np.array_equal(np.concatenate(got), found.toarray())
+    assert pieces.to_document()[0] == preparation.to_document()[0]
+    again = preparation.transform(texts(id=["id 1", "new", None], city=["Ulm"] * 3))
+    assert again.sum(axis=1).tolist() == [1.0, 1.0, 2.0]
+    assert same(
+        again,
+        preparation.frozen_copy().transform(texts(id=["id 1", "new", None], city=["Ulm"] * 3)),
+    )
+    # A value of its own stays one, and a column whose values come again counts again.
+    preparation.transform(texts(id=["often"] * 3, city=["Ulm"] * 3), learn=True)
+    assert "id=often" in preparation.feature_names_out
+    assert preparation.naming_columns == ["id"]
+    preparation.transform(texts(id=["often"] * 512, city=["Ulm"] * 512), learn=True)
+    assert preparation.naming_columns == []
+    assert preparation.transform(texts(id=["new"], city=["Ulm"])).sum() == 2.0
+
+
+def test_files_of_before_do_not_know_how_often_texts_come_again():
+    categories = Categories(8).restore({"own": ["c=a"], "others": [["c=b", 1]]})
+    assert categories.naming() == []
+    assert categories.to_header()["repeats"] == {}
+
+
 @settings(max_examples=25)
 @given(
     column=st.lists(st.sampled_from([None, *"abcdefghijkl", "\ud800", "long" * 100]), min_size=2),
@@ -115,6 +159,9 @@ def test_long_texts_take_bounded_room():
         {"own": ["a" * 999], "others": []}, {"own": [], "others": [["a", 0]]},
         {"own": [], "others": [["a"]]}, {"own": [], "others": {"a": 1}},
         {"own": [], "others": [[str(k), 1] for k in range(99)]},
+        {"own": [], "others": [], "repeats": []},
+        {"own": [], "others": [], "repeats": {"c": [1, 2, True]}},
+        {"own": [], "others": [], "repeats": {"c": [256, 2, True]}},
     ],
 )  # fmt: skip
 def test_malicious_headers(header):

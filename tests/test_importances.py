@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from benchmarks import importances as stream
 from kernelstream import POLKClassifier, StreamModel, load
 from kernelstream.buffer import Buffer
-from kernelstream.importances import EACH, LOOK, ColumnImportances, features_by_column
+from kernelstream.importances import EACH, LOOK, ColumnImportances, features_by_column, raw_column
 from kernelstream.models._validation import check_rows
 from tests.cli.conftest import rows, tool
 
@@ -213,3 +213,27 @@ def test_stored_points_of_experts_add_up(method, classes):
             plane = np.column_stack([np.ones(400), measured])
             off = rest - plane @ np.linalg.lstsq(plane, rest, rcond=None)[0]
             assert np.abs(off).max() < 1e-9 * np.abs(rest).max()
+
+
+def test_texts_that_share_are_named_in_short_and_without_those_that_name_rows():
+    texts = dict.fromkeys([f"t{k}" for k in range(10)], "text")
+    assert raw_column("other texts [3]", texts) == "t0 or t1 or 8 other texts"
+    assert raw_column("other texts [3]", texts, list(texts)[1:]) == "t0"
+    assert raw_column("t1=a", texts, ["t1"]) == "t1"
+
+
+@pytest.mark.parametrize("cities", [False, True])
+def test_a_column_that_names_its_rows_is_not_said_to_matter(cities):
+    random, n = np.random.default_rng(0), 600
+    rows = {"id": [f"order {k}" for k in range(n)], "x": random.normal(size=n)}
+    if cities:
+        rows["city"] = [f"city {k}" for k in random.integers(0, 40, n)]
+    rows["y"] = random.normal(size=n)  # nothing matters
+    model = StreamModel.for_rows(rows, "y").follow_importances()
+    model.learn(stream.part_of(rows, 0, 300))
+    model.learn(stream.part_of(rows, 300, n))
+    assert model.preparation.naming_columns == ["id"]
+    assert not any("id" in name for name in model.column_importances_)
+    assert "id" not in model.what_it_did().split()
+    later = {name: column[-5:] for name, column in rows.items() if name != "y"}
+    assert not any("id" in name for each in model.explain(later) for name in str(each).split())

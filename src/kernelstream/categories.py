@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,8 @@ APPEARANCES = 3
 COUNTED = 32
 #: Of these the most frequent that are shown.
 SHOWN = 5
+#: A column names its rows where, of so many texts in a row, less than this part came before.
+NAMING, AGAIN = 256, 0.05
 #: Characters of "column=value" that are kept; the rest is replaced by a hash of the whole.
 LONGEST = 200
 #: Bytes of all of them in the header of a file, and in an array.
@@ -61,9 +63,35 @@ class HashedTexts:
         """The inputs of texts that have one of their own, and that of a missing text."""
         return {}, self.bucket(name + _MISSING)
 
+    def naming(self) -> list[str]:
+        """No column is known to name its rows."""
+        return []
+
     def names(self) -> list[str]:
         """Of the inputs."""
         return [f"text[{place}]" for place in range(self.buckets)]
+
+
+class Repeats(NamedTuple):
+    """How often the texts of a column come again."""
+
+    texts: int = 0  # since the last decision, fewer than NAMING
+    again: int = 0  # of these, how many came before
+    names: bool = False  # whether hardly any did, last time: it names its rows
+
+    def after(self, again: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], Repeats]:
+        """(n,) whether the column named its rows at each of the next ones, and after them."""
+        now, found = self, np.empty(len(again), bool)
+        first = 0
+        while first < len(again):
+            end = min(len(again), first + NAMING - now.texts)
+            found[first:end] = now.names
+            count = now.again + int(np.count_nonzero(again[first:end]))
+            now = Repeats(now.texts + end - first, count, now.names)
+            if now.texts == NAMING:
+                now = Repeats(names=count < AGAIN * NAMING)
+            first = end
+        return found, now
 
 
 class Categories:
@@ -74,6 +102,9 @@ class Categories:
     counted (Misra and Gries): counts are never too large, so that a value seen once, among however
     many of its kind, gets no input of its own. Memory is bounded.
 
+    In a column whose texts hardly ever come again, an order's number or a name, those without an
+    input of their own have none at all (place -1): shared, they would be noise.
+
     Never changed in place.
     """
 
@@ -82,6 +113,7 @@ class Categories:
         self.room = 3 * buckets // 4
         self.own: dict[str, int] = {}  # in the order they were given
         self.others: dict[int, dict[str, int]] = {}  # counts, by shared input
+        self.repeats: dict[str, Repeats] = {}  # by column
         self._hashed = HashedTexts(buckets - self.room)
 
     def places(
@@ -97,22 +129,33 @@ class Categories:
         ]
         found = _by_row(tokens, texts, self._place)
         if not learn or self.frozen:
+            for column, name in enumerate(names):
+                if name in self.naming():
+                    found[(found[:, column] >= self.room) & (texts[column].codes >= 0), column] = -1
             return found, self
         after = self.held(frozen=False)
-        rows, columns = np.nonzero(found >= self.room)  # row by row
+        again = found < self.room
+        rows, columns = np.nonzero(~again)  # row by row
         for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
             token = tokens[column][int(texts[column].codes[row])]
-            found[row, column] = after._count(token, int(found[row, column]))
+            place, again[row, column] = after._count(token, int(found[row, column]))
+            found[row, column] = place
+        for column, name in enumerate(names):
+            known = np.flatnonzero(texts[column].codes >= 0)
+            before = self.repeats.get(name, Repeats())
+            named, after.repeats[name] = before.after(again[known, column])
+            shared = known[named & (found[known, column] >= self.room)]
+            found[shared, column] = -1
         return found, after
 
     def _place(self, token: str) -> int:
         place = self.own.get(token)
         return self.room + self._hashed.bucket(token) if place is None else place
 
-    def _count(self, token: str, place: int) -> int:
-        """The place of a value that shared one when the batch began, after it has come again."""
+    def _count(self, token: str, place: int) -> tuple[int, bool]:
+        """The place of a value that shared one when the batch began; whether it came before."""
         if token in self.own:
-            return self.own[token]
+            return self.own[token], True
         counts = self.others.setdefault(place - self.room, {})
         if token in counts or len(counts) < COUNTED:
             counts[token] = counts.get(token, 0) + 1
@@ -121,17 +164,19 @@ class Categories:
                 counts[other] -= 1
                 if not counts[other]:
                     del counts[other]
-        if counts.get(token, 0) < APPEARANCES or len(self.own) == self.room:
-            return place
+        times = counts.get(token, 0)
+        if times < APPEARANCES or len(self.own) == self.room:
+            return place, times > 1
         del counts[token]
         self.own[token] = len(self.own)
-        return self.own[token]
+        return self.own[token], True
 
     def held(self, frozen: bool = True) -> Categories:
         """A copy that learns nothing more."""
         result = Categories(self.buckets, frozen)
         result.own = self.own.copy()
         result.others = {place: counts.copy() for place, counts in self.others.items()}
+        result.repeats = self.repeats.copy()
         result._hashed = self._hashed
         return result
 
@@ -144,6 +189,10 @@ class Categories:
             if token[: len(start)] == start
         }
         return own, self._place(_shortened(name + _MISSING))
+
+    def naming(self) -> list[str]:
+        """The columns whose texts hardly ever come again."""
+        return [name for name, each in self.repeats.items() if each.names]
 
     def names(self) -> list[str]:
         """Of the inputs: "column=value", or what is shared."""
@@ -165,12 +214,21 @@ class Categories:
     def to_header(self) -> dict[str, Any]:
         """What a file holds of them."""
         counts = [pair for _, each in sorted(self.others.items()) for pair in each.items()]
-        return {"own": list(self.own), "others": [list(pair) for pair in counts]}
+        return {
+            "own": list(self.own),
+            "others": [list(pair) for pair in counts],
+            "repeats": {name: list(each) for name, each in self.repeats.items()},
+        }
 
     def restore(self, header: Any) -> Categories:
         """Read them back; ValueError if they cannot be what was written."""
-        if not isinstance(header, dict) or set(header) != {"own", "others"}:
+        header = {"repeats": {}, **header} if isinstance(header, dict) else {}  # files of before
+        if set(header) != {"own", "others", "repeats"}:
             raise ValueError("the texts are not those of a preparation")
+        repeats = header["repeats"]
+        if not isinstance(repeats, dict) or not all(map(_is_repeats, repeats.values())):
+            raise ValueError("the texts that come again are not counted")
+        self.repeats = {name: Repeats(*each) for name, each in repeats.items()}
         own, others = header["own"], header["others"]
         if not isinstance(own, list) or len(own) > self.room or not all(map(_is_token, own)):
             raise ValueError("the texts do not fit their inputs")
@@ -243,6 +301,12 @@ def _shared_name(place: int) -> str:
 
 def _is_token(token: Any) -> bool:
     return isinstance(token, str) and len(token) <= LONGEST
+
+
+def _is_repeats(found: Any) -> bool:
+    if not isinstance(found, list) or [type(each) for each in found] != [int, int, bool]:
+        return False
+    return bool(0 <= found[1] <= found[0] < NAMING)
 
 
 def _is_counted(pair: Any) -> bool:

@@ -24,21 +24,31 @@ _MORE, _ENTRIES = 6, 65_536
 FORGET = 0.6
 #: Columns looked at at once, so that each is in at least some rows; then it is the others' turn.
 _MOST_COLUMNS = 15
+#: Texts that share features and are named, and the number of the others.
+_MOST_SHARING = 2
 #: Features beyond are too many to be shuffled.
 WIDEST = 4096
 
 
-def raw_column(feature: str, inputs: Mapping[str, str]) -> str:
+def raw_column(feature: str, inputs: Mapping[str, str], naming: Sequence[str] = ()) -> str:
     """The raw column that a feature is made of; texts that share features are named together.
+
+    Columns that only name their rows (``naming``) share none: "" where there are no others.
 
     >>> raw_column("day cos week", {"day": "date"}), raw_column("city=Bonn", {"city": "text"})
     ('day', 'city')
+    >>> raw_column("other texts [3]", dict.fromkeys(["city", "id", "zone"], "text"), ["id"])
+    'city or zone'
     """
     if feature in inputs:
         return feature
     texts = [name for name, kind in inputs.items() if kind == "text"]
     if re.fullmatch(r"(text|other texts )\[\d+\]", feature) and texts:
-        return " or ".join(texts)
+        sharing = [name for name in texts if name not in naming]
+        more = len(sharing) - _MOST_SHARING
+        if more > 1:
+            sharing[_MOST_SHARING:] = [f"{more} other texts"]
+        return " or ".join(sharing)
     own = [name for name in inputs if feature.startswith((f"{name} ", f"{name}="))]
     return max(own, key=len) if own else feature
 
@@ -46,10 +56,11 @@ def raw_column(feature: str, inputs: Mapping[str, str]) -> str:
 def features_by_column(preparation: Any) -> dict[str, list[int]]:
     """The places of the features of each raw column."""
     found: dict[str, list[int]] = {}
-    inputs = preparation.inputs
+    inputs, naming = preparation.inputs, preparation.naming_columns
     for place, name in enumerate(preparation.feature_names_out):
-        if not name.endswith("] (free)"):
-            found.setdefault(raw_column(name, inputs), []).append(place)
+        column = "" if name.endswith("] (free)") else raw_column(name, inputs, naming)
+        if column:
+            found.setdefault(column, []).append(place)
     return found
 
 
@@ -122,7 +133,11 @@ class ColumnImportances:
             return
         losses = losses.reshape(len(blocks) + 1, count)
         added = iter((losses[1:] - losses[0]).mean(axis=1).tolist())
-        weights, means = dict(self.weights), dict(self.means)
+        # Texts share features with others than before where one is found to name its rows.
+        weights, means = (
+            {name: number for name, number in held.items() if name in columns}
+            for held in (self.weights, self.means)
+        )
         for name in names:
             mean = 0.0 if varying.isdisjoint(columns[name]) else next(added)
             weights[name] = FORGET * weights.get(name, 0.0) + count

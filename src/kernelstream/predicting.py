@@ -97,7 +97,7 @@ class PredictsRows:
         """
         if self.detector is None or not hasattr(self.detector, "_state"):
             raise ValueError("which rows are usual was not learned: call follow_novelty() first")
-        X = self.preparation.hold_running(self._features(rows))
+        X = self._features(rows)
         return self.detector.novelty(X) if X.shape[0] else np.empty(0)
 
     @property

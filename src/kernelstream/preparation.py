@@ -48,7 +48,9 @@ class Preparation:
       columns, so that the width never changes.
     * **Texts** become 1 in one of ``buckets`` features. Three quarters of these are given to
       values ("column=value") as they come for the third time; all other values share the rest by
-      their hash. A missing text is one more value. Features are then sparse (CSR).
+      their hash. A missing text is one more value. Features are then sparse (CSR). Where of 256
+      texts less than a twentieth came before (numbers of orders, names), those that would share a
+      feature have none, until more of them come again.
     * **Dates** become points on three circles: time of day (to the minute), day of the week, day
       of the year; where units move also a number, in days, so that trends can be followed. A
       missing date is 0 everywhere, with the shared indicator.
@@ -218,6 +220,11 @@ class Preparation:
         return categories.shared() if isinstance(categories, Categories) else {}
 
     @property
+    def naming_columns(self) -> list[str]:
+        """Columns whose texts hardly ever come again: they have no features."""
+        return self._categories.naming() if self._texts else []
+
+    @property
     def suggested_gamma(self) -> float:
         """1 / inputs, for a Gaussian kernel.
 
@@ -282,18 +289,6 @@ class Preparation:
         if learn:
             self._units, self._categories = units, categories
         return features
-
-    def hold_running(self, X: Any) -> Any:
-        """Features that are not learned, without what is new only because time goes on.
-
-        Dates as numbers, and numbers that run on like a counter, stay in the range they had lately.
-        """
-        if not isinstance(self._units, MovingUnits) or not self.standardise:
-            return X
-        named, end = len(self._measured), self.width - (self.buckets if self._texts else 0)
-        places = np.r_[:named, end - self._dense_width : end]
-        bounds = self._units.running_range(dates=slice(len(self._numbers), named))
-        return raw.clipped(X, places, bounds)
 
     def _parts(self, batch: Batch, sparse: bool) -> _Parts:
         """The columns that are used, or an error that names the one that cannot be."""
@@ -367,8 +362,11 @@ class Preparation:
         if parts.texts:
             starts = np.arange(0, places.size + 1, len(parts.texts), dtype=np.int32)
             shape = len(places), self.buckets
-            ones = csr_array((np.ones(places.size), places.ravel(), starts), shape=shape)
+            held = places.ravel()
+            ones = csr_array(((held >= 0).astype(float), np.maximum(held, 0), starts), shape=shape)
             ones.sum_duplicates()
+            if (held < 0).any():
+                ones.eliminate_zeros()
             blocks.append(ones)
         return hstack(blocks, format="csr") if len(blocks) > 1 else blocks[0].copy()
 
@@ -388,7 +386,9 @@ class Preparation:
         mine, theirs = self.frozen_copy()._document(), other.frozen_copy()._document()
         for header, _ in (mine, theirs):
             if header["texts"] is not None:
-                del header["texts"]["others"]  # counts say nothing of features
+                texts = header["texts"]
+                del texts["others"]  # counts say nothing of features
+                texts["repeats"] = [name for name, each in texts["repeats"].items() if each[2]]
         same = mine[0] == theirs[0] and mine[1].keys() == theirs[1].keys()
         return same and all(np.array_equal(part, theirs[1][name]) for name, part in mine[1].items())
 

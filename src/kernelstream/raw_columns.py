@@ -135,16 +135,6 @@ def as_csr(dense: NDArray[np.float64]) -> Any:
     return csr_array((rows[kept], places, starts), shape=(n, width))
 
 
-def clipped(X: Any, places: NDArray[np.intp], bounds: Any) -> Any:
-    """Features, dense or CSR, some of them in their range (the least of each, the most)."""
-    least, most = np.full((2, X.shape[1]), [[-np.inf], [np.inf]])
-    least[places], most[places] = bounds
-    if not issparse(X):
-        return np.clip(X, least, most)
-    data = np.clip(X.data, least[X.indices], most[X.indices])
-    return csr_array((data, X.indices, X.indptr), shape=X.shape)
-
-
 def whole(name: str, value: Any, most: int) -> int:
     """A number of a parameter's that must be whole, from 1 to ``most``."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= most:

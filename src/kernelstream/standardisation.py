@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelstream.core.units import ColumnUnits, moving_means, moving_units, running_range
+from kernelstream.core.units import ColumnUnits, moving_means, moving_units
 from kernelstream.limits import LARGEST_ENTRY
 
 #: Standardised values beyond are cut off. Far enough that a stream may drift for ever without
@@ -195,12 +195,6 @@ class MovingUnits:
             after.rows += len(rows)
         (moving_units if self.standardise else moving_means)(after.columns, rows, learn, numbers)
         return numbers.T, after
-
-    def running_range(self, dates: slice) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """From where to where columns that run on, dates among them, were lately, in units."""
-        least, most = running_range(self.columns)
-        least[dates], most[dates] = self.columns.least[dates], self.columns.most[dates]
-        return least, most
 
     def held(self, frozen: bool = True) -> MovingUnits:
         """The same, frozen as they are."""

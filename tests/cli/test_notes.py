@@ -185,6 +185,19 @@ def test_texts_that_never_come_again_are_noted(tool, tmp_path):
     assert "differs" not in tool(*words, "--drop", "order_id").out
 
 
+def test_texts_that_never_come_again_later_are_noted_once(tool, tmp_path):
+    """The first batch does not say it, or says it already."""
+    for name, first in (("late", 300), ("early", 0)):
+        names = ["walk-in"] * first + [f"order-{i}" for i in range(600)]
+        rows = "".join(f"{order},{i % 5},{i % 3}\n" for i, order in enumerate(names))
+        (tmp_path / f"{name}.csv").write_text("order_id,x,y\n" + rows)
+        words = ("learn", f"{name}.csv", "--target", "y", "--model", "polk", "--json")
+        notes = json.loads(tool(*words, "--batch-rows", "300").out)["notes"]
+        found = [note for note in notes if "'order_id'" in note]
+        assert len(found) == 1
+        assert "after 256 texts it weighs nothing: leave it out (--drop order_id)" in found[0]
+
+
 def test_features_applied_where_they_know_nothing(tool, tmp_path):
     random = np.random.default_rng(0)
     for name, shift in (("here", 0.0), ("far", 1e4)):

@@ -154,3 +154,13 @@ def test_the_commands(model, tool, tmp_path):
     assert np.isclose(measured["by_target"]["east"]["mae"], np.nanmean(np.delete(wrong, [0, 7])))
     assert "north, east" in tool("inspect", out).out
     assert "of east" in tool("evaluate", out, path).out
+
+
+def test_explanations_are_refused_before_anything_is_written(tool, tmp_path):
+    path = write(tmp_path)
+    words = ("--target", "north", "--target", "east", "--model", "krlst", "--out", "both.ks")
+    tool("learn", path, *words)
+    found = tool("predict", "both.ks", path, "--explain", code=2)
+    assert found.out == ""
+    assert "predicts 2 numbers of a row" in found.err
+    assert "learn a model of each target" in " ".join(found.err.split())

@@ -237,7 +237,7 @@ def test_features_without_end_share_columns(method):
 
 def test_one_text_does_not_take_all_columns():
     columns = Columns(200)
-    rows = [{"id": str(i)} for i in range(500)]
+    rows = [{"id": str(i // 2)} for i in range(1000)]
     with pytest.warns(UserWarning, match="of the text 'id'"):
         list(map(columns.learn, rows))
     place = len(columns)
@@ -251,6 +251,22 @@ def test_one_text_does_not_take_all_columns():
     wide.learn({f"x{i}": 1.0 for i in range(300)})
     with pytest.warns(UserWarning, match="'y' has none.*left out"):
         assert len(wide.learn({"y": 1.0})) == 300
+
+
+def test_identifiers_have_no_columns():
+    columns = Columns(200)
+    for i in range(3000):
+        columns.learn({"id": f"order {i}", "city": f"city {i % 40}"})
+    assert len(columns) == 16 + 40
+    assert columns.row({"id": "order 2999", "city": "city 7"}).sum() == 1.0
+    columns.learn({"id": "order 2999"})  # comes again
+    assert columns.row({"id": "order 2999"}).sum() == 1.0
+    assert len(columns) == 57
+    assert columns.nbytes < 24 * 57 + 8 * 1024 + 100
+    named = Columns(200)  # numbers whose names are pairs are no texts
+    for i in range(40):
+        named.learn({("x", f"{i}"): 1.0})
+    assert len(named) == 40
 
 
 # ---- pipelines, drift, frames ----------------------------------------------------------------

@@ -76,3 +76,16 @@ def test_what_is_far_out_does_no_harm():
     follow(calibration, np.full(n, -1e-6), np.full(n, 13.8), np.zeros(n), np.full(n, 1e6))
     assert np.isfinite(calibration).all()
     assert (calibration[0, [3, 5, 8]] > 0.0).all()
+
+
+def test_all_numbers_are_bounded_whatever_weights_samples_have():
+    random, n = np.random.default_rng(0), 400
+    p = random.uniform(0.5, 1.0 - 1e-6, n)
+    calibration = uncalibrated()[None].copy()
+    weights = np.where(random.random(n) < 0.05, 1e6, 1.0)
+    farthest = 0.0
+    for t in range(n):
+        given = np.log(p[t : t + 1]), -np.log1p(-p[t : t + 1])
+        follow(calibration, *given, (random.random(1) < 0.1).astype(float), weights[t : t + 1])
+        farthest = max(farthest, np.abs(calibration[0, :3]).max())
+    assert farthest <= STEEPEST

@@ -119,6 +119,30 @@ def test_many_features_are_folded():
     check(model, X, *tools.run_numpy(model, X), 1e-9)
 
 
+def test_times_and_columns_that_name_their_rows(tmp_path):
+    random, n = np.random.default_rng(0), 400
+    hours = random.uniform(0.0, 24.0, n)
+    at = (hours * 3.6e9).astype(np.int64).view("M8[us]")
+    columns = {
+        "id": Text(np.arange(n, dtype=np.int32), [f"order {k}" for k in range(n)]),
+        "city": Text(random.integers(0, 3, n).astype(np.int32), ["Ulm", "Bonn", "Kiel"]),
+        "at": at,
+    }
+    target = Text((np.sin(hours / 4.0) > 0.0).astype(np.int32), ["no", "yes"])
+    batch = Batch({**columns, "y": target}, lines=np.arange(n))
+    from kernelstream.preparation import Preparation
+
+    kinds = {"id": "text", "city": "text", "at": "date", "y": "text"}
+    preparation = Preparation(kinds, ignore=["y"])
+    model = StreamModel(POLKClassifier(gamma=0.3), preparation, "y", "classification").learn(batch)
+    assert preparation.naming_columns == ["id"]
+    check(model, batch, *tools.run_numpy(model, batch), 1e-12)
+    if tools.COMPILER:
+        check(model, batch, *tools.Compiled(model, tmp_path)(batch), 1e-12)
+    pytest.importorskip("onnxruntime")
+    check(model, batch, *tools.run_onnx(model, batch), 1e-12)
+
+
 def test_one_file_with_numpy_alone(tmp_path):
     # Long texts are shortened as the model does it; labels that are texts come back as such.
     texts = [f"{letter * 300} {k}" for k in range(5) for letter in "ab"]

@@ -81,28 +81,11 @@ VECTORS = {
 @pytest.mark.parametrize("problem", VECTORS)
 @pytest.mark.parametrize("tracking", ["average", "momentum"])
 def test_vectors_are_algorithm_1_too(problem, tracking):
-    functions, n_tracked = VECTORS[problem]
     for seed in range(RUNS):
         X, y, inner_X, inner_y = populations(seed)
         Y, inner_Y = np.column_stack([y, 0.3 * X[:, 1]]), np.column_stack([inner_y, inner_y**2])
-        options = {"eta0": 0.1, "alpha": 0.05, "tracking_rate": 0.2, "tracking": tracking}
-        model = CompositionalLearner(
-            *functions, n_tracked=n_tracked, gamma=4.0, compression_error=0.02 * (seed % 3),
-            random_state=0, **options,
-        )  # fmt: skip
-        for part in (slice(0, 7), slice(7, 24)):
-            model.partial_fit(X[part], Y[part], inner_X=inner_X[part], inner_y=inner_Y[part])
-        points, weights, g = algorithm_1(
-            kernels.gaussian(4.0), list(zip(X, Y, strict=True)),
-            list(zip(inner_X, inner_Y, strict=True)), *functions, n_tracked, 0.1, 0.05, 0.2,
-            tracking, 0.02 * (seed % 3), outputs=2,
-        )  # fmt: skip
-        grid = np.random.default_rng(99).normal(size=(30, 2))
-        expected = kernels.matrix(kernels.gaussian(4.0), grid, points) @ weights
-        assert model.predict(grid).shape == (30, 2)
-        np.testing.assert_allclose(model.predict(grid), expected, rtol=0.0, atol=1e-9)
-        np.testing.assert_allclose(model.tracker_, g, rtol=1e-9, atol=1e-9)
-        assert model.model_order_ == len(points)
+        given = X, Y, inner_X, inner_Y
+        algorithm_1_points(*VECTORS[problem], given, 0.1, tracking, 0.02 * (seed % 3), outputs=2)
 
 
 @pytest.mark.parametrize("average", [False, True])
@@ -179,33 +162,40 @@ def populations(seed, n=24):
     return X, 0.5 * np.sin(X[:, 0]), inner_X, 0.5 * np.cos(inner_X[:, 1])
 
 
+def algorithm_1_points(functions, n_tracked, given, step, tracking, budget, outputs=None):
+    """Compare a learner of both populations with Algorithm 1; returns the points of both."""
+    X, y, inner_X, inner_y = given
+    model = CompositionalLearner(
+        *functions, n_tracked=n_tracked, gamma=4.0, compression_error=budget, random_state=0,
+        eta0=step, alpha=0.05, tracking_rate=0.2, tracking=tracking,
+    )  # fmt: skip
+    for part in (slice(0, 7), slice(7, 24)):
+        model.partial_fit(X[part], y[part], inner_X=inner_X[part], inner_y=inner_y[part])
+    points, weights, g = algorithm_1(
+        kernels.gaussian(4.0), list(zip(X, y, strict=True)),
+        list(zip(inner_X, inner_y, strict=True)), *functions, n_tracked, step, 0.05, 0.2,
+        tracking, budget, outputs=outputs,
+    )  # fmt: skip
+    grid = np.random.default_rng(99).normal(size=(30, 2))
+    expected = kernels.matrix(kernels.gaussian(4.0), grid, points) @ weights
+    assert model.predict(grid).shape == expected.shape
+    np.testing.assert_allclose(model.predict(grid), expected, rtol=0.0, atol=1e-9)
+    np.testing.assert_allclose(model.tracker_, g, rtol=1e-9, atol=1e-9)
+    assert model.model_order_ == len(points)
+    return len(points)
+
+
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize("tracking", ["average", "momentum"])
 def test_two_populations_are_algorithm_1_as_printed(problem, tracking):
     """(19) or (20), (24), KOMP. The kernel is narrow, so that no condition comes near 1e8:
     there a sample counts as one of the span, unlike in the paper, and rounding decides."""
-    functions, n_tracked = PROBLEMS[problem]
     removed = 0
     for seed in range(RUNS):
-        X, y, inner_X, inner_y = populations(seed)
-        options = {"eta0": 0.2, "alpha": 0.05, "tracking_rate": 0.2, "tracking": tracking}
-        model = CompositionalLearner(
-            *functions, n_tracked=n_tracked, gamma=4.0, compression_error=0.02 * (seed % 3),
-            random_state=0, **options,
-        )  # fmt: skip
-        for part in (slice(0, 7), slice(7, 24)):
-            model.partial_fit(X[part], y[part], inner_X=inner_X[part], inner_y=inner_y[part])
-        points, weights, g = algorithm_1(
-            kernels.gaussian(4.0), list(zip(X, y, strict=True)),
-            list(zip(inner_X, inner_y, strict=True)), *functions, n_tracked, 0.2, 0.05, 0.2,
-            tracking, 0.02 * (seed % 3),
-        )  # fmt: skip
-        grid = np.random.default_rng(99).normal(size=(30, 2))
-        expected = kernels.matrix(kernels.gaussian(4.0), grid, points) @ weights
-        np.testing.assert_allclose(model.predict(grid), expected, rtol=0.0, atol=1e-9)
-        np.testing.assert_allclose(model.tracker_, g, rtol=1e-9, atol=1e-9)
-        assert model.model_order_ == len(points)
-        removed += 2 * len(X) - 1 - len(points)
+        given = populations(seed)
+        budget = 0.02 * (seed % 3)
+        points = algorithm_1_points(*PROBLEMS[problem], given, 0.2, tracking, budget)
+        removed += 2 * len(given[0]) - 1 - points
     assert removed > 10 * RUNS
 
 

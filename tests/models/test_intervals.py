@@ -1,9 +1,11 @@
 """Intervals contain the target as often as asked, also after a jump, in any chunks and files."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from kernelstream import AutoRegressor, KRLSTRegressor, load
+from kernelstream import AutoRegressor, KRLSTRegressor, StreamModel, load
+from kernelstream.models._auto._intervals import Intervals
 from tests.models.tools import in_pieces
 
 KINDS = pytest.mark.parametrize("kind", [AutoRegressor, KRLSTRegressor])
@@ -32,6 +34,58 @@ def test_coverage_also_after_a_jump(kind, coverage):
     assert abs(found[800:1200].mean() - coverage) < 0.08
     X, y = noisy(6000, seed=1)
     assert abs(inside(model.predict_interval(X[5000:], coverage), y[5000:]).mean() - coverage) < 0.1
+
+
+def steady(seed, n):
+    """Normal errors, heavy tails, or noise that depends on the row."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, 5))
+    noise = (
+        0.3 * random.normal(size=n),
+        0.2 * random.standard_t(3, size=n),
+        0.2 * random.normal(size=n) * (1.0 + np.abs(X[:, 3])),
+    )[seed % 3]
+    return X, np.sin(2.0 * X[:, 0]) + X[:, 1] * X[:, 2] + noise
+
+
+@KINDS
+def test_rows_that_are_not_learned_are_covered_as_often(kind):
+    found = []
+    for seed in range(10):
+        X, y = steady(seed, 4000)
+        model = kind(random_state=0).partial_fit(X[:2000], y[:2000])
+        found.append(inside(model.predict_interval(X[2000:]), y[2000:]).mean())
+    assert 0.87 < np.mean(found) < 0.93
+    assert min(found) > 0.84
+
+
+@pytest.mark.parametrize("step", ["h", "D"])
+def test_a_date_that_says_nothing_does_no_harm_to_a_saved_model(step):
+    random, n = np.random.default_rng(1), 2000
+    X = random.normal(size=(n, 3))
+    y = X @ [1.0, 2.0, -1.0] + 0.05 * random.normal(size=n)
+    when = np.datetime64("2021-01-01T00", step) + np.arange(n)
+    frame = pd.DataFrame({"when": when.astype("datetime64[s]"), "a": X[:, 0], "b": X[:, 1]})
+    frame["c"], frame["y"] = X[:, 2], y
+    model = StreamModel.for_rows(frame, "y", "auto").learn(frame[:1000])
+    assert inside(model.predict_interval(frame[1000:].drop(columns="y")), y[1000:]).mean() > 0.84
+    assert np.std(model.predict(frame[1000:].drop(columns="y")) - y[1000:]) < 0.1
+
+
+@KINDS
+def test_files_of_before_have_the_widths_they_had(kind):
+    X, y = steady(0, 600)
+    intervals = kind(random_state=0).partial_fit(X, y)._state.intervals
+    arrays = intervals.to_arrays()
+    del arrays["errors"]
+    again = Intervals.from_arrays(arrays, len(arrays["scale"]))
+    for coverage in (0.5, 0.9):
+        expected = intervals.half_width(0, coverage)
+        np.testing.assert_allclose(again.half_width_apart(0, coverage), expected, rtol=1e-12)
+    with pytest.raises(ValueError, match="out of range"):
+        Intervals.from_arrays(
+            {**intervals.to_arrays(), "errors": -intervals.state.errors}, len(arrays["scale"])
+        )
 
 
 @KINDS

@@ -98,6 +98,16 @@ def test_what_runs_on_is_no_news(standardise):
     assert np.median(unusual) > 0.95
 
 
+@pytest.mark.parametrize("value", [0.0, 7.0, 1e-9])
+def test_the_first_other_row_after_constant_ones_is_novel(value):
+    detector = NoveltyDetector().partial_fit(np.full((300, 3), value))
+    rows = np.full((3, 3), value)
+    rows[1, 0] += 1.0
+    rows[2] -= 1.0
+    assert detector.predict(rows).tolist() == [1, -1, -1]
+    assert detector.novelty(rows)[1:].min() > 0.99
+
+
 @pytest.mark.slow
 def test_scikit_learn_s_contract():
     with warnings.catch_warnings():

@@ -61,6 +61,21 @@ def test_experts_that_know_nothing_take_over(on_trial):
     assert error(numbers, made[later], y[later]) < 0.9 * error(numbers, kept[later], y[later])
 
 
+@pytest.mark.parametrize("under_way", [False, True])
+@pytest.mark.parametrize("numbers", [False, True])
+def test_a_change_right_after_a_trial_for_nothing_or_at_its_end_is_noticed(numbers, under_way):
+    X, y = stream(numbers)
+    begin = 2048 if under_way else 2304
+    model = begun(numbers).partial_fit(X[:begin], y[:begin])
+    experts = model._state.experts
+    experts._end_trial(young_stays=False)
+    if under_way:  # it is clear that it is lost 512 rows later, soon after the change
+        experts.young = experts.established.successor(begin)
+        experts.scales[1], experts.status["odds"] = experts.scales[0], -50.0
+    model.partial_fit(X[begin:], y[begin:])
+    assert model.restarts_ == 1
+
+
 def test_chunks_and_files_in_a_trial_change_nothing(on_trial, tmp_path):
     numbers, rows, model = on_trial
     X, y = stream(numbers)

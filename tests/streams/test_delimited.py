@@ -1,6 +1,7 @@
 """Tests of CSV and TSV sources: what is read, what is refused, and going on after a stop."""
 
 import csv
+import datetime
 import gzip
 import io
 import json
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from kernelstream.streams import StreamError, Text, open_stream, records
 from kernelstream.streams.arrow_columns import MISSING
+from kernelstream.streams.python_rows import as_batch
 from tests.streams.tools import as_list, read_all, same_batches
 
 
@@ -63,7 +65,11 @@ NASTY = {
     "truth": ("a,b\ntrue,False\nfalse,\n", {"a": [1, 0], "b": [0, None]}, [2, 3]),
     "hexadecimal": ("a,b\n0x1F,1\n10,2\n", {"a": ["0x1F", "10"], "b": [1, 2]}, [2, 3]),
     "large": ("a\n99999999999999999999\n1\n", {"a": [1e20, 1]}, [2, 3]),
-    "time of day": ("a,b\n10:30:00,1\n", {"a": ["10:30:00"], "b": [1]}, [2]),
+    "time of day": (
+        "a,b\n10:30:00,1\n",
+        {"a": [datetime.datetime(1970, 1, 1, 10, 30)], "b": [1]},
+        [2],
+    ),
     "padded": ("a,b\n 1 ,2\n", {"a": [1], "b": [2]}, [2]),
     "long line": (f"a,b\n1,{'x' * 5000}\n2,y\n", {"a": [1, 2], "b": ["x" * 5000, "y"]}, [2, 3]),
     "mark inside": ("a,b\n\ufeffx,1\n", {"a": ["\ufeffx"], "b": [1]}, [2]),
@@ -550,3 +556,52 @@ def test_dates_with_dots_or_slashes(tmp_path, texts):
 def test_other_texts_with_dots_or_slashes_are_not_dates(tmp_path, text):
     (tmp_path / "a.csv").write_text(f"version,x\n{text},1\n{text},2\n")
     assert open_stream(tmp_path / "a.csv").schema["version"] == "text"
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["11:38:36", "", "23:59:59"], ["11:38:36", None, "23:59:59"]),
+        (["9:05", "11:38", "0:00"], ["09:05", "11:38", "00:00"]),
+        (["9:05 PM", "12:00 AM", "12:30pm"], ["21:05", "00:00", "12:30"]),
+        (["11:38:36.5", "9:05:01.25", "1:00"], ["11:38:36.5", "09:05:01.25", "01:00"]),
+        (["9:05", "25:00", "1:00"], None),
+        (["9:05", "13:05 PM", "1:00"], None),
+        (["9:05", "2024/01/02", "1:00"], None),
+    ],
+)
+def test_times_of_day_are_dates_of_one_day(write, texts, expected):
+    path = write("at,x\n" + "".join(f"{text},1\n" for text in texts))
+    stream = open_stream(path, batch_rows=2)
+    columns = [batch.columns["at"] for batch in stream]
+    if expected is None:  # as two rows say
+        again = open_stream(path)
+        next(again)
+        assert again.schema["at"] == "text"
+        return
+    assert stream.schema["at"] == "date"
+    moments = [text and f"1970-01-01T{text}" for text in expected]
+    found = np.concatenate(columns)
+    assert np.array_equal(found, np.array(moments, "M8[us]"), equal_nan=True)
+    # Rows of Python are read alike, and a bad one spoils only itself.
+    rows, _ = as_batch([{"at": text or None} for text in texts], {"at": "date"})
+    assert np.array_equal(rows.columns["at"], found, equal_nan=True)
+    lines = "".join(f"{text},1\n" for text in [*texts, "noon"])
+    bad = open_stream(write("at,x\n" + lines), schema={"at": "date"}, on_bad="skip")
+    assert np.array_equal(next(bad).columns["at"], found, equal_nan=True)
+    assert bad.bad.count == 1
+
+
+def test_times_of_python_and_of_frames(tmp_path):
+    times = [datetime.time(11, 38, 36), datetime.time(0, 1)]
+    expected = np.array(["1970-01-01T11:38:36", "1970-01-01T00:01"], "M8[us]")
+    frame = pd.DataFrame({"at": times, "x": [1.0, 2.0]})
+    frame.to_parquet(tmp_path / "rows.parquet")
+    for source in (frame, str(tmp_path / "rows.parquet")):
+        assert np.array_equal(next(open_stream(source)).columns["at"], expected)
+    for rows in (frame, {"at": times}, [{"at": time} for time in times]):
+        batch, kinds = as_batch(rows)
+        assert kinds["at"] == "date"
+        assert np.array_equal(batch.columns["at"], expected)
+    with pytest.raises(StreamError, match="holds '13:05 PM', and it holds dates"):
+        as_batch({"at": ["13:05 PM"]}, {"at": "date"})

@@ -93,6 +93,11 @@ def predict(
     beside = _score_columns(learned, scores, probabilities) | _interval_columns(learned, interval)
     if novelty and learned.detector is None:
         raise UserError(f"{model} does not know which rows are usual", "use learn --anomalies")
+    if explain and len(learned.targets) > 1:
+        raise UserError(
+            f"--explain is of one prediction, and {model} predicts {len(learned.targets)} numbers "
+            "of a row", "leave it out, or learn a model of each target",
+        )  # fmt: skip
     watch = _Unusual(learned)
     if novelty:
         beside[("novelty",)] = watch.novelty

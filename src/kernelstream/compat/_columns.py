@@ -15,6 +15,11 @@ from kernelstream.errors import callers_level
 
 #: Columns that features share when there are too many.
 SHARED = 64
+#: Values of texts that came once and are remembered: the oldest ones are forgotten.
+ONCE = 1024
+#: The first values of a text have columns at once, and others where at most this part of its rows
+#: had new ones.
+AT_ONCE, NEW = 16, 0.75
 
 
 class Columns:
@@ -22,8 +27,9 @@ class Columns:
 
     So the order of a dict does not matter, not even in the last bit.
 
-    A number is a column, and so is every value of a text: 1 where a row has it, else 0. A number
-    that a row lacks, or that is None or NaN, counts as the mean of those so far.
+    A number is a column, and so is every value of a text: 1 where a row has it, else 0. Where the
+    values of a text hardly ever come again, a new one waits until it does: identifiers are only
+    noise. A number that a row lacks, or that is None or NaN, counts as the mean of those so far.
 
     There are never more than ``most`` columns, unless the first sample alone has more: the last 64
     are shared, by hash, by all features that come when the others are taken, and by the values of
@@ -36,6 +42,8 @@ class Columns:
         self._hashed = HashedTexts(SHARED)
         self._shared: dict[int, int] = {}  # columns by hash
         self._values: dict[Hashable, int] = {}  # with columns of their own, of each text
+        self._rows: dict[Hashable, tuple[int, int]] = {}  # of each text, and those with new values
+        self._once: dict[Hashable, None] = {}  # values that wait, the oldest first
         self._told = False
         self._places: dict[Hashable, int] = {}
         self._counts: list[int] = []  # of numbers; 0 for values of texts
@@ -46,15 +54,22 @@ class Columns:
 
     @property
     def nbytes(self) -> int:
-        """What a column holds: a place, a count and a mean."""
-        return 24 * len(self)
+        """What a column holds: a place, a count and a mean; of values that wait and texts less."""
+        return 24 * len(self) + 8 * len(self._once) + 16 * len(self._rows)
 
     def learn(self, x: Mapping[Hashable, Any]) -> NDArray[np.float64]:
         """The row of the next sample; new features get columns."""
         found = _numbers(x)
         first = not len(self)
+        texts = {(name, value) for name, value in x.items() if isinstance(value, str)}
+        for name, _ in texts:
+            rows, new = self._rows.get(name, (0, 0))
+            self._rows[name] = rows + 1, new
         for key in sorted((key for key in found if key not in self._places), key=repr):
-            if first or self._has_room(key):
+            has_room = first or self._has_room(key)
+            if has_room and key in texts and self._waits(key):
+                continue
+            if has_room:
                 self._places[key] = self._new_column()
                 if isinstance(key, tuple):
                     self._values[key[0]] = self._values.get(key[0], 0) + 1
@@ -68,6 +83,25 @@ class Columns:
                 self._counts[place] += 1
                 self._means[place] += (value - self._means[place]) / self._counts[place]
         return self._row(found)
+
+    def _waits(self, key: Any) -> bool:
+        """Whether a value of a text, which has no column, must come again to have one."""
+        if key in self._once:
+            del self._once[key]
+            return False
+        waits, (rows, new) = self._names_rows(key[0]), self._rows[key[0]]
+        self._rows[key[0]] = rows, new + 1
+        if not waits:
+            return False
+        if len(self._once) == ONCE:
+            del self._once[next(iter(self._once))]
+        self._once[key] = None
+        return True
+
+    def _names_rows(self, text: Hashable) -> bool:
+        """Whether hardly any value of a text comes again."""
+        rows, new = self._rows.get(text, (0, 0))
+        return new >= max(AT_ONCE, NEW * rows)
 
     def _new_column(self) -> int:
         self._counts.append(0)
@@ -113,8 +147,10 @@ class Columns:
         for key, value in found.items():
             if key in self._places:
                 row[self._places[key]] = value
-            elif self._shared and (place := self._shared.get(self._bucket(key))) is not None:
-                row[place] += value
+            elif self._shared and not (isinstance(key, tuple) and self._names_rows(key[0])):
+                place = self._shared.get(self._bucket(key))
+                if place is not None:
+                    row[place] += value
         return row
 
 

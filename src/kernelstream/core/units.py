@@ -85,6 +85,21 @@ def in_units(units, j, x):
     return z
 
 
+@inner
+def reach(units, j):
+    """From where to where values are that are not learned, in units: near those that were.
+
+    A counter, or a date, is always above its moving mean, by about as much: what it does by itself
+    is not known. In units that stand still it would leave the rows that were learned, so it stays.
+    """
+    least, most = units.least[j], units.most[j]
+    if units.values[j] > SETTLED and (least > RUNS_ON or most < -RUNS_ON):
+        return least, most
+    least, most = min(least, 0.0), max(most, 0.0)
+    room = 0.5 * (most - least)
+    return least - room, most + room
+
+
 @compiled
 def moving_units(units, rows, learning, out):
     """Rows in units, which follow each row first where ``learning``; a missing value is 0."""
@@ -98,23 +113,15 @@ def moving_units(units, rows, learning, out):
                 follow_column(units, j, x)
             z = in_units(units, j, x)
             if learning:
-                units.least[j] = min(z, units.least[j] + SLOWEST * (z - units.least[j]))
-                units.most[j] = max(z, units.most[j] + SLOWEST * (z - units.most[j]))
-            else:  # a counter or a date that runs on must not leave the rows that were learned
-                room = 0.5 * (units.most[j] - units.least[j])
-                z = min(units.most[j] + room, max(units.least[j] - room, z))
+                least, most = units.least[j], units.most[j]
+                if units.values[j] == 2.0:  # the first was its own mean
+                    least = most = z
+                units.least[j] = min(z, least + SLOWEST * (z - least))
+                units.most[j] = max(z, most + SLOWEST * (z - most))
+            else:
+                least, most = reach(units, j)
+                z = min(most, max(least, z))
             out[t, j] = z
-
-
-def running_range(units):
-    """The least and the most that columns which run on were lately, in units; others: infinite.
-
-    A counter is always above its moving mean, by about as much. In units that stand still it leaves
-    the rows that were learned, without being unusual.
-    """
-    above, below = units.least > RUNS_ON, units.most < -RUNS_ON
-    runs = above | below
-    return np.where(runs, units.least, -np.inf), np.where(runs, units.most, np.inf)
 
 
 @compiled

@@ -7,7 +7,7 @@ from collections.abc import Collection
 import numpy as np
 
 from kernelstream.categories import LONGEST, Categories, HashedTexts
-from kernelstream.core.units import FAR, LARGEST, ColumnUnits, unit_of
+from kernelstream.core.units import FAR, LARGEST, ColumnUnits, reach, unit_of
 from kernelstream.export.program import Input, Program, TextTable, Vector
 from kernelstream.preparation import Preparation
 from kernelstream.raw_columns import CIRCLES
@@ -82,15 +82,18 @@ def in_moving_units(values: Vector, columns: ColumnUnits) -> Vector:
     far = (size.minimum(LARGEST).maximum(FAR) - (FAR - 1.0)).log() + FAR
     compressed = (size > FAR).where(far, size)
     z = (z > 0.0).where(compressed, compressed * -1.0) * usable
-    room = 0.5 * (columns.most - columns.least)
-    z = z.maximum(columns.least - room).minimum(columns.most + room)
+    plain = getattr(reach, "py_func", reach)
+    bounds = [plain(columns, place) for place in range(len(columns.mean))]
+    least, most = np.array(bounds).reshape(-1, 2).T
+    z = z.maximum(least).minimum(most)
     return values.isnan().where(0.0, z)
 
 
 def _places(given: Input, texts: Categories | HashedTexts) -> TextTable:
     own, missing = texts.of_column(given.name)
     room, longest = (texts.room, LONGEST) if isinstance(texts, Categories) else (0, 0)
-    return TextTable(given, own, missing, room, texts.buckets - room, longest)
+    shared = 0 if given.name in texts.naming() else texts.buckets - room
+    return TextTable(given, own, missing, room, shared, longest)
 
 
 def _free_name(name: str, taken: Collection[str]) -> str:

@@ -182,7 +182,7 @@ class _Writer:
         parts = [start]
         if any(given.kind == "date" for given in program.inputs):
             parts.append(_DATE)
-        parts.append(_TEXT * texts)
+        parts.append(_TEXT * any("ks_hash(" in each for each in self.constants))
         parts += [self.types(), "".join(self.constants)]
         parts.append(
             f"/* Predict one row. */\n"
@@ -314,9 +314,8 @@ class _Writer:
         self.fill(step, "0")
         for number, table in enumerate(step.detail):
             function = self.text_function(number, table)
-            self.lines.append(
-                f"    {name}[{function}(row->{self.members[table.input.name]})] += 1;"
-            )
+            place = f"{function}(row->{self.members[table.input.name]})"
+            self.lines += [f"    i = {place};", f"    if (i >= 0) {name}[i] += 1;"]
 
     def text_function(self, number: int, table: TextTable) -> str:
         name = f"{self.name}_place{number}"
@@ -324,6 +323,10 @@ class _Writer:
         own = {text: place for text, place in table.own.items() if "\0" not in text}
         texts = ", ".join(map(_literal, own)) or "0"
         places = ", ".join(map(str, own.values())) or "0"
+        last = "-1"
+        if table.shared:
+            token = _literal(table.input.name + "=")
+            last = f"{table.room} + (int)(ks_hash({token}, text) % {table.shared}u)"
         self.constants.append(
             f"static int {name}(const char *text) {{\n"
             f"    static const char *const own[] = {{{texts}}};\n"
@@ -332,8 +335,7 @@ class _Writer:
             f"    if (!text) return {table.missing};\n"
             f"    for (i = 0; i < {len(own)}; i++)\n"
             f"        if (strcmp(text, own[i]) == 0) return places[i];\n"
-            f"    return {table.room} + (int)(ks_hash({_literal(table.input.name + '=')}, text) "
-            f"% {table.shared}u);\n"
+            f"    return {last};\n"
             f"}}\n"
         )
         return name

@@ -120,6 +120,8 @@ def _place(text, column, own, missing, room, shared, longest):
     place = own.get(token[len(column) + 1 :])
     if place is not None:
         return place
+    if not shared:
+        return None
     return room + _murmur(token.encode("utf-8", "surrogatepass")) % shared
 
 
@@ -130,7 +132,8 @@ def _texts(width, *columns):
         for row, text in enumerate(texts):
             if text not in known:
                 known[text] = _place(text, *table)
-            counts[row, known[text]] += 1.0
+            if known[text] is not None:
+                counts[row, known[text]] += 1.0
     return counts
 '''
 

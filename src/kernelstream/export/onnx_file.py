@@ -274,16 +274,18 @@ class _Writer:
     def place(self, table: TextTable) -> str:
         """Of a text: its own, or one by MurmurHash3, which onnxruntime has and ONNX has not."""
         texts = self.column(table.input.name)
-        tokens = self.node("StringConcat", self.constant(f"{table.input.name}=", str), texts)
-        hashed = self.node("MurmurHash3", tokens, domain="com.microsoft", positive=1, seed=0)
-        whole = self.node("Cast", hashed, to=self.onnx.TensorProto.INT64)
-        shared = self.node("Mod", whole, self.whole(table.shared))
-        shared = self.node("Add", shared, self.whole(table.room))
         known = {"": table.missing, **{text: k for text, k in table.own.items() if text}}
         own = self.node(
             "LabelEncoder", texts, domain="ai.onnx.ml", keys_strings=list(known),
             values_int64s=list(known.values()), default_int64=-1,
         )  # fmt: skip
+        if not table.shared:
+            return own
+        tokens = self.node("StringConcat", self.constant(f"{table.input.name}=", str), texts)
+        hashed = self.node("MurmurHash3", tokens, domain="com.microsoft", positive=1, seed=0)
+        whole = self.node("Cast", hashed, to=self.onnx.TensorProto.INT64)
+        shared = self.node("Mod", whole, self.whole(table.shared))
+        shared = self.node("Add", shared, self.whole(table.room))
         return self.node("Where", self.node("Less", own, self.whole(0)), shared, own)
 
     # ---- what goes in and comes out -----------------------------------------------------

@@ -55,7 +55,8 @@ class TextTable:
 
     Texts in ``own`` have the place given there. All others share places from ``room`` on: the
     remainder of the 32-bit MurmurHash3 of "column=text", seed 0, by ``shared``. Where that has
-    more than ``longest`` characters, it is shortened first; 0: never.
+    more than ``longest`` characters, it is shortened first; 0: never. Where ``shared`` is 0 they
+    have no place.
     """
 
     input: Input

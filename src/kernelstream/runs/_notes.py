@@ -12,6 +12,7 @@ from kernelstream.evaluation import quality
 from kernelstream.evaluation.metrics import METRICS
 from kernelstream.models import _class_weights as class_weights
 from kernelstream.models.in_units import InUnits
+from kernelstream.runs._reading import naming_note
 
 if TYPE_CHECKING:
     from kernelstream.runs.learning import Run
@@ -35,6 +36,8 @@ def row_notes(run: Run) -> list[str]:
     notes += _weight_notes(run)
     if "auc" in run.score.trace.metrics and classes > 2:
         notes.append(f"auc is for two classes, and there are {classes}: try balanced_accuracy")
+    naming = (naming_note(name, spelling) for name in model.preparation.naming_columns)
+    notes += [note for note in naming if note not in run._noted]
     if model.unlabelled_:
         notes.append(f"{model.unlabelled_:,} rows had no target: not learned")
     return notes

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.sparse import issparse, vstack
 
+from kernelstream.categories import NAMING
 from kernelstream.preparation import Preparation
 from kernelstream.runs._waiting import StopWaitingError, Waiting
 from kernelstream.streams import open_stream
@@ -238,11 +239,16 @@ def _names_of_rows(batch: Batch, target: Any, spelling: Spelling) -> list[str]:
             continue
         known = column.codes[column.codes >= 0]
         if len(known) >= _FEWEST and len(np.unique(known)) >= _DISTINCT * len(known):
-            notes.append(
-                f"column {name!r} differs in (nearly) every row, so that it cannot help: leave it "
-                f"out ({spelling('drop', [name])})"
-            )
+            notes.append(naming_note(name, spelling))
     return notes
+
+
+def naming_note(name: str, spelling: Spelling) -> str:
+    """About an input whose texts are hardly ever the same."""
+    return (
+        f"column {name!r} differs in (nearly) every row, so that it cannot help, and after "
+        f"{NAMING} texts it weighs nothing: leave it out ({spelling('drop', [name])})"
+    )
 
 
 #: Dates in forms whose order of day and month cannot be known, or with names of months.

@@ -18,8 +18,19 @@ _TRUTH = {"true": 1.0, "True": 1.0, "TRUE": 1.0, "false": 0.0, "False": 0.0, "FA
 
 #: A date with dots (day, month, year) or slashes (year, month, day), and perhaps a time.
 _WRITTEN = r"^(\d{1,2}\.\d{1,2}\.\d{4}|\d{4}/\d{1,2}/\d{1,2})([ T]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?)?$"
-#: What makes ISO 8601 of such a date: two digits everywhere, then the order.
+#: A time of day, 9:05 or 11:38:36, and one with AM or PM.
+_TIME = r"^([01]?\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?$"
+_TWELVE = r"^(0?[1-9]|1[0-2])(:[0-5]\d){1,2} ?([AaPp][Mm])$"
+#: What makes the former of the latter: 12 AM is midnight.
+_TO_24 = tuple(
+    (rf"^0?{hour}(:[\d:]+) ?[{half}][Mm]$", rf"{hour % 12 + more:02d}\1")
+    for half, more in (("Aa", 0), ("Pp", 12))
+    for hour in range(1, 13)
+)
+#: What makes ISO 8601 of such a date: two digits everywhere, then the order. A time of day is one
+#: of the first day of 1970.
 _TO_ISO = (
+    (r"^(\d):", r"0\1:"), (r"^(\d\d:\d\d(:\d\d(\.\d+)?)?)$", r"1970-01-01 \1"),
     (r"^(\d)\.", r"0\1."), (r"^(\d\d)\.(\d)\.", r"\1.0\2."), (r"[ T](\d):", r" 0\1:"),
     (r"^(\d\d)\.(\d\d)\.(\d{4})", r"\3-\2-\1"),
     (r"^(\d{4})/(\d)/", r"\1/0\2/"), (r"^(\d{4}/\d\d)/(\d)($|[ T])", r"\1/0\2\3"),
@@ -41,7 +52,8 @@ def kind_of(arrow_type: Any) -> str | None:
     texts = (types.is_string, types.is_large_string, types.is_string_view)
     if any(is_type(arrow_type) for is_type in texts):
         return "text"
-    return "date" if types.is_date(arrow_type) or types.is_timestamp(arrow_type) else None
+    dates = (types.is_date, types.is_timestamp, types.is_time)
+    return "date" if any(is_type(arrow_type) for is_type in dates) else None
 
 
 def is_truth(arrow_type: Any) -> bool:
@@ -50,16 +62,23 @@ def is_truth(arrow_type: Any) -> bool:
 
 
 def are_written_dates(values: Any) -> bool:
-    """Whether strings, of which there are some, are all dates like 1.3.2024 or 2024/03/01 08:00."""
+    """Whether strings, of which there are some, are all dates like 1.3.2024 or 2024/03/01 08:00.
+
+    Or all times of day, like 9:05, 11:38:36 or 9:05 PM.
+    """
     compute = require("pyarrow.compute", "Reading dates")
-    found = compute.match_substring_regex(values, _WRITTEN).drop_null()
-    return len(found) > 0 and bool(compute.all(found).as_py())
+    known = values.drop_null()
+    return len(known) > 0 and any(
+        compute.all(compute.match_substring_regex(known, form)).as_py()
+        for form in (_WRITTEN, f"{_TIME}|{_TWELVE}")
+    )
 
 
 def _iso(values: Any) -> Any:
-    """Strings with dates that have dots or slashes as ISO 8601; others stay."""
+    """Strings with dates that have dots or slashes, or times, as ISO 8601; others stay."""
     compute = require("pyarrow.compute", "Reading dates")
-    for pattern, replacement in _TO_ISO:
+    twelve = compute.any(compute.match_substring_regex(values, _TWELVE)).as_py()
+    for pattern, replacement in (*(_TO_24 if twelve else ()), *_TO_ISO):
         values = compute.replace_substring_regex(values, pattern, replacement)
     return values
 
@@ -75,6 +94,8 @@ def block_column(values: Any, kind: str) -> BlockColumn:
     if kind == "date":
         if arrow.types.is_string(values.type):
             values = _iso(values)
+        if arrow.types.is_time(values.type):  # of the first day of 1970
+            values = values.cast(arrow.time64("us"), safe=False).cast(arrow.int64())
         zone = getattr(values.type, "tz", None)
         values = values.cast(arrow.timestamp("us", zone), safe=False)
         return _numbers(values.cast(arrow.int64()), _NO_DATE).view("M8[us]")

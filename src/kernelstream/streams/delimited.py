@@ -126,8 +126,8 @@ class DelimitedSource(TextSource):
             return arrow.string()
         if kind == "number":
             return found if arrow.types.is_boolean(found) else arrow.float64()
-        if arrow.types.is_string(found):  # dates with dots, which Arrow does not read
-            return found
+        if arrow.types.is_string(found) or arrow.types.is_time(found):
+            return arrow.string()  # dates with dots and times, which Arrow does not read as dates
         unit = "ns" if getattr(found, "unit", "us") == "ns" else "us"
         return arrow.timestamp(unit, getattr(found, "tz", None))
 

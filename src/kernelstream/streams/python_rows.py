@@ -282,7 +282,7 @@ def _is_missing(value: Any) -> bool:
 def _kind_of(value: Any) -> str | None:
     if isinstance(value, str):
         return "text"
-    if isinstance(value, datetime.date | np.datetime64):  # a datetime is a date
+    if isinstance(value, datetime.date | datetime.time | np.datetime64):  # a datetime is a date
         return "date"
     if isinstance(value, Real | np.bool_) or type(value).__name__ == "Decimal":
         return "number"
@@ -301,18 +301,29 @@ def _number(value: Any) -> float:
 _DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(|[ T]\d\d:.*)")
 #: One with slashes: always year/month/day.
 _SLASHED = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2})(|[ T]\d\d:.*)")
+#: A time of day: that of the first day of 1970.
+_TIME = re.compile(r"(\d{1,2})(:\d\d(?::\d\d(?:\.\d+)?)?) ?([AaPp][Mm])?")
 
 
 def _date(value: Any) -> np.datetime64:
     if isinstance(value, str) and value.strip():
-        dotted, slashed = (form.fullmatch(value.strip()) for form in (_DOTTED, _SLASHED))
-        if dotted:
+        forms = _DOTTED, _SLASHED, _TIME
+        dotted, slashed, time = (form.fullmatch(value.strip()) for form in forms)
+        if time:
+            hour, half = int(time[1]), (time[3] or "").lower()
+            if half and not 1 <= hour <= 12:
+                raise ValueError
+            hour = hour % 12 + 12 * (half == "pm") if half else hour
+            value = f"1970-01-01T{hour:02d}{time[2]}"
+        elif dotted:
             value = f"{dotted[3]}-{dotted[2]:0>2}-{dotted[1]:0>2}{dotted[4]}"
         elif slashed:
             value = f"{slashed[1]}-{slashed[2]:0>2}-{slashed[3]:0>2}{slashed[4]}"
         value = datetime.datetime.fromisoformat(value.strip())
     elif isinstance(value, str):
         return np.datetime64("NaT")
+    if isinstance(value, datetime.time):
+        value = datetime.datetime.combine(datetime.date(1970, 1, 1), value.replace(tzinfo=None))
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:
         value = value.astimezone(datetime.UTC).replace(tzinfo=None)
     if _kind_of(value) != "date":

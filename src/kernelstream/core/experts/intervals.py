@@ -4,6 +4,9 @@ The half width is deviation * scale * q * exp(correction): ``deviation`` is the 
 of the row, ``scale`` the mean size of its latest errors in such deviations, q a quantile of the
 latest errors in units of both, and the correction widens after each miss and narrows otherwise
 (adaptive conformal inference: Gibbs and Candes 2021, here on the logarithm of the width).
+
+All that follows the stream from row to row. Rows that are predicted without learning, by a saved
+model perhaps, have nothing to follow: for them a quantile of the latest errors as they were.
 """
 
 import math
@@ -34,6 +37,7 @@ class IntervalState(NamedTuple):
     correction: NDArray[np.float64]  # (m,)
     latest: NDArray[np.float64]  # (m, r) errors in units: number i at i modulo r
     ordered: NDArray[np.float64]  # (m, r) the same, sorted
+    errors: NDArray[np.float64]  # (m, r) the same as they were, in deviations
 
 
 @inner
@@ -101,6 +105,7 @@ def interval_pass(state, errors, deviations, level, out):
                 step = STEP * (LEVEL if score > reach else LEVEL - 1.0)
                 state.correction[m] = min(WIDEST, max(-WIDEST, state.correction[m] + step))
                 replace(state, m, score)
+                state.errors[m, state.held[0] % state.errors.shape[1]] = error
             state.scale[m] += rate * (error - state.scale[m])
         state.held[0] += state.rows[0] > 0
         state.rows[0] += 1

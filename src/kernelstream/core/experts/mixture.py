@@ -140,7 +140,7 @@ def follow_confidence(calibration, m, importance, low, high, right):
     move = importance * (s if right else -s)
     now[0] = min(STEEPEST, max(0.0, now[0] + move * h0))
     now[1] = min(STEEPEST, max(0.0, now[1] + move * h1))
-    now[2] += move * h2
+    now[2] = min(STEEPEST, max(-STEEPEST, now[2] + move * h2))
     bend = importance * s * (1.0 - s)
     gain = bend / (1.0 + bend * variance)
     kept = 1.0 - 1.0 / LONG

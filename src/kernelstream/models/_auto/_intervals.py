@@ -36,13 +36,13 @@ class Intervals:
         latest[:, :_FIRST] = first
         self.state = IntervalState(
             np.zeros(1, np.int64), np.array([_FIRST]), np.zeros(predictors), np.zeros(predictors),
-            latest, latest.copy(),
+            latest, latest.copy(), np.zeros((predictors, ROOM)),
         )  # fmt: skip
 
     @staticmethod
     def nbytes_for(predictors: int) -> int:
         """Bytes, in closed form."""
-        return 16 + 8 * predictors * (2 + 2 * ROOM)
+        return 16 + 8 * predictors * (2 + 3 * ROOM)
 
     @property
     def nbytes(self) -> int:
@@ -58,13 +58,21 @@ class Intervals:
         """Half of the next interval, in deviations."""
         return half_width(self.state, predictor, coverage)  # type: ignore[no-any-return]
 
+    def half_width_apart(self, predictor: int, coverage: float) -> float:
+        """Half of an interval around a row that is not the next to be learned, in deviations."""
+        if self.state.held[0] < _FIRST + ROOM:
+            return self.half_width(predictor, coverage)
+        return float(np.quantile(self.state.errors[predictor], coverage, method="weibull"))
+
     def deviation(self, predictor: int) -> float:
         """Of the latest errors, in deviations, as if they were normal; infinite if unknown."""
         return NORMAL * float(self.state.scale[predictor]) if self.state.rows[0] else math.inf
 
     def change_units(self, stretch: Any) -> None:
         """Errors are now measured in other units; of several targets, an array."""
-        self.state.scale[:] *= np.resize(np.minimum(stretch, 1e100), len(self.state.scale))
+        stretches = np.resize(np.minimum(stretch, 1e100), len(self.state.scale))
+        self.state.scale[:] *= stretches
+        self.state.errors[:] = np.minimum(self.state.errors * stretches[:, None], 1e150)
 
     def to_arrays(self) -> Arrays:
         """What a file holds of it."""
@@ -74,6 +82,9 @@ class Intervals:
     def from_arrays(cls, arrays: Mapping[str, Any], predictors: int) -> Intervals:
         """What :meth:`to_arrays` gave; ValueError if it cannot be that."""
         result = cls(predictors)
+        if "errors" not in arrays:  # files of before: intervals are as wide as they were
+            width = arrays["scale"] * np.exp(arrays["correction"])
+            arrays = {**arrays, "errors": arrays["latest"] * width[:, None]}
         for name, part in result.state._asdict().items():
             array = arrays[name]
             if array.shape != part.shape or array.dtype != part.dtype:
@@ -86,7 +97,8 @@ class Intervals:
         scores = np.sort(state.latest[:, :held], axis=1)
         if not 0 <= rows < 2**62 or state.held[0] != _FIRST + max(0, rows - 1):
             raise ValueError("the intervals' counts are out of range")
-        if (scores < 0.0).any() or (scores > LARGEST).any() or (state.scale < 0.0).any():
+        sizes = min(scores.min(), state.scale.min(), state.errors.min())
+        if sizes < 0.0 or (scores > LARGEST).any():
             raise ValueError("the intervals' errors are out of range")
         if not np.array_equal(scores, state.ordered[:, :held]):
             raise ValueError("the intervals' errors are not in order")

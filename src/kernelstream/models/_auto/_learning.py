@@ -164,9 +164,12 @@ class UnitState:
         """
         if self.intervals is None or not self.intervals.state.rows[0]:
             return np.inf
-        outputs = self.experts.outputs
-        first = 0 if following else len(self.intervals.state.scale) - outputs
-        halves = [self.intervals.half_width(first + c, coverage) for c in range(outputs)]
+        outputs, held = self.experts.outputs, self.intervals
+        if following:
+            halves = [held.half_width(c, coverage) for c in range(outputs)]
+        else:
+            last = range(len(held.state.scale))[-outputs:]
+            halves = [held.half_width_apart(c, coverage) for c in last]
         return halves[0] if outputs == 1 else np.array(halves)
 
     def add_class(self, place: int) -> None:

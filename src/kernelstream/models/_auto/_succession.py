@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from kernelstream.core.experts.contest import CONTEST_STATUS, contest
 from kernelstream.models._auto._committee import EVERY, Committee
 from kernelstream.models._auto._group import as_columns
-from kernelstream.models._auto._history import History, in_other_units
+from kernelstream.models._auto._history import TOLD, History, in_other_units
 from kernelstream.models._auto._sizes import Sizes
 from kernelstream.models._auto._told import shares_of
 
@@ -133,23 +133,30 @@ class Succession:
         return out
 
     def _between(self) -> None:
-        surprised = self.seen % EVERY == 0 and self.history.all_marks > self.marks_met
+        history = self.history
+        surprised = self.seen % EVERY == 0 and history.all_marks > self.marks_met
         if surprised:
-            self.marks_met = self.history.all_marks
+            self.marks_met = history.all_marks
         for each in self.committees:
             own = slice(-each.seen, None)  # a young one must not learn from rows before it
             each.change(self.memory_rows[own], self.memory_targets[own], surprised)
         if self.seen % EVERY == 0:
-            self._try()
-        if self.history.is_due(self.seen):
-            self.history.append(shares_of(self.leading), self.seen)
+            self._try(surprised and history.strengths[-1] >= TOLD)
+        if history.is_due(self.seen):
+            history.append(shares_of(self.leading), self.seen)
 
     # ---- trials -----------------------------------------------------------------------
 
-    def _try(self) -> None:
+    def _try(self, changed: bool) -> None:
+        """Begin a trial where there is doubt, or end one; ``changed``: a mark that is told.
+
+        The end of a trial takes with it what losses were before: only the history, which sees all
+        rows, notices a change right then. And what began before a change must unlearn as well.
+        """
         now, young = self.status[0], self.young
-        if young is None:
-            if self._may_try() and now["doubt"] and self.seen >= _FIRST_TRIAL:
+        if young is None or (changed and not now["leads"]):
+            doubt = changed or now["doubt"]
+            if self._may_try() and doubt and self.seen >= _FIRST_TRIAL:
                 self.young = self.established.successor(self.seen)
                 now["odds"], now["recent"] = _BEGIN, 0.0
                 self.scales[1] = self.scales[0]

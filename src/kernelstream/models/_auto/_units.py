@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream.core.kernel import Rows
-from kernelstream.core.units import FARTHEST, SETTLED, ColumnUnits, moving_units, running_range
+from kernelstream.core.units import FAR, FARTHEST, SETTLED, ColumnUnits, moving_units
 from kernelstream.rows import count_rows
 
 #: Prepared numbers beyond count as this, and targets in units: the expert of the last value may
@@ -49,12 +49,16 @@ class RowUnits:
         return out
 
     def measure_apart(self, rows: Rows) -> NDArray[np.float64]:
-        """Rows that are not learned, as :meth:`measure`; what runs on is no news.
+        """Rows that are not learned, as :meth:`measure`; in a constant column news are far out.
 
-        Columns that run on stay where they were.
+        There is no unit to measure them in, and where they are learned they are soon usual.
         """
         found = self.measure(rows, learning=False)
-        return np.clip(found, *running_range(self.columns)) if self.moving else found
+        constant = np.flatnonzero((self.columns.values > 0.0) & (self.columns.variance == 0.0))
+        if len(constant):
+            apart = self._dense(rows)[:, constant] - self.columns.mean[constant]
+            found[:, constant] = FAR * np.sign(np.nan_to_num(apart))
+        return found
 
     def _dense(self, rows: Rows) -> NDArray[np.float64]:
         n = count_rows(rows)
