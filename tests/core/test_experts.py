@@ -8,7 +8,7 @@ import pytest
 from kernelstream.core.experts import steps
 from kernelstream.core.experts.linear import LINEAR_STATUS, LinearState, linear_pass
 from kernelstream.core.experts.mixture import SPREAD, mix_numbers
-from kernelstream.core.experts.targets import level_pass
+from kernelstream.core.experts.targets import chain_pass, level_pass
 from kernelstream.core.jit import INTERPRETED, compiled
 from kernelstream.core.splitmix import uniform
 from kernelstream.core.units import ColumnUnits, moving_units
@@ -313,3 +313,22 @@ def test_a_covariance_that_rounding_made_indefinite_is_mended():
     lower = unpacked(group.state.covariance, n)
     assert np.linalg.eigvalsh(lower).min() > 0.0
     assert group.residual() < 1e-9
+
+
+@pytest.mark.parametrize("rows", [12, 4, 1])
+def test_chains_of_classes(rows):
+    rng, classes, decays = np.random.default_rng(0), 12, np.array([0.99, 0.9, 0.99])
+    y = np.cumsum(rng.integers(0, 3, size=N)) % classes
+    y[::5] = rng.integers(classes, size=len(y[::5]))
+    last, counts = np.full(1, -1.0), np.zeros((3, rows + 1, classes))
+    owners, times = np.arange(rows), np.zeros(rows, np.int64)
+    out, alone = np.empty((N, 3, classes)), np.empty((1, 3, classes))
+    twins = [naive.Chain(classes, rows, decay) for decay in decays[:2]]
+    for t, label in enumerate(y):
+        state = last, counts, owners, times, decays
+        chain_pass(*state, np.empty((0, 1)), alone, 0)
+        chain_pass(*state, np.full((1, 1), float(label)), out[t : t + 1], 0)
+        assert np.array_equal(alone[0], out[t])
+        for e, twin in enumerate(twins):
+            assert np.allclose(out[t, e], twin.step(label), rtol=1e-12), t
+    assert np.allclose(out.sum(axis=2), 1.0)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from kernelstream import AutoClassifier, AutoRegressor, load
+from kernelstream.models._auto._state import AutoState
 
 N = 1600
 
@@ -109,6 +110,68 @@ def test_many_classes():
     X, _, _ = rows()
     model = AutoClassifier(random_state=0).partial_fit(X, np.arange(N) % 400)
     assert np.allclose(model.predict_proba(X[:3]).sum(axis=1), 1.0)
+
+
+def one_after_another(classes, n, features=3):
+    """Classes that come one after another, and earlier ones again, in no order of their names."""
+    rng = np.random.default_rng(0)
+    newest = np.minimum(np.arange(n) * classes // n, classes - 1)
+    labels = np.where(rng.uniform(size=n) < 0.5, newest, rng.integers(0, newest + 1))
+    return rng.normal(size=(n, features)) + labels[:, None] % 7, rng.permutation(classes)[labels]
+
+
+@pytest.mark.parametrize(
+    ("classes", "n", "most"), [(70, 300, "auto"), (140, 420, 900_000), (1000, 1500, "auto")]
+)
+def test_classes_that_come_one_after_another_keep_to_the_memory(classes, n, most):
+    X, y = one_after_another(classes, n)
+    model = AutoClassifier(max_bytes=most, random_state=0)
+    for first in range(0, n, 10):
+        model.partial_fit(X[first : first + 10], y[first : first + 10])
+        assert model.nbytes_ <= (4_000_000 if most == "auto" else most)
+    assert len(model.classes_) > 0.6 * classes
+    assert np.allclose(model.predict_proba(X[:3]).sum(axis=1), 1.0)
+
+
+def test_many_classes_in_chunks_and_files(tmp_path):
+    X, y = one_after_another(200, 400)
+    whole = AutoClassifier(random_state=0).partial_fit(X, y)
+    parts = AutoClassifier(random_state=0)
+    for first in range(0, 400, 37):
+        parts.partial_fit(X[first : first + 37], y[first : first + 37])
+        parts.save(tmp_path / "model")
+        parts = load(tmp_path / "model")
+    assert parts.fingerprint() == whole.fingerprint()
+
+
+def test_files_with_a_row_of_counts_for_every_class():
+    X, y = one_after_another(200, 600)
+    model = AutoClassifier(random_state=0).partial_fit(X, y)
+    header, arrays = model._state.to_document()
+    classes, owners = header["outputs"], arrays.pop("owners")
+    assert arrays.pop("times").shape == owners.shape < (classes,)
+    counts = np.zeros((3, classes + 1, classes))  # as earlier versions wrote them
+    counts[:, [*owners, -1]] = arrays["counts"]
+    expected = arrays["counts"]
+    arrays["counts"] = counts
+    for place in (2, 3):
+        weights, covariance = (f"linear{place}_{name}" for name in ("weights", "covariance"))
+        arrays[weights] = np.pad(arrays[weights], ((0, 0), (0, classes)))
+        square = np.eye(4 + classes)
+        square[:4, :4] = arrays[covariance]
+        arrays[covariance] = square
+    again = AutoState.from_document(header, arrays, 3).committee
+    order = np.argsort(owners)
+    assert np.array_equal(again.chains.owners, owners[order])
+    assert np.array_equal(again.chains.counts[:, :-1], expected[:, order])
+    assert again.linear[2].weights.shape == (classes, 4)
+    assert again.nbytes == model._state.committee.nbytes
+
+
+def test_what_does_not_fit_is_refused_in_words():
+    model = AutoClassifier(random_state=0)
+    with pytest.raises(ValueError, match=r"must be \d+ at least"):
+        model.partial_fit(np.zeros((2, 3)), [0, 1], classes=np.arange(20_000))
 
 
 def test_later_rows_do_not_change_earlier_predictions():

@@ -164,3 +164,25 @@ class NumberMixture:
         self.covariance = 0.9999 * reduced + 1e-4 * self.spread * np.eye(e)
         self.moment = np.linalg.solve(self.covariance, reduced @ moment)
         return made
+
+
+class Chain:
+    """Which class followed which, for the ``rows`` classes that were the last one most lately."""
+
+    def __init__(self, classes, rows, decay):
+        self.classes, self.rows, self.decay = classes, rows, decay
+        self.counts = {}  # class -> what followed it, the class of longest ago first
+        self.last = None
+
+    def step(self, label):
+        """Probabilities of the next class, which is ``label``."""
+        counts = self.counts.pop(self.last, np.zeros(self.classes))
+        made = (counts + 0.5 / self.classes) / (counts.sum() + 0.5)
+        counts = counts * self.decay
+        counts[label] += 1.0
+        if self.last is not None:
+            self.counts[self.last] = counts
+            if len(self.counts) > self.rows:
+                del self.counts[next(iter(self.counts))]
+        self.last = label
+        return made

@@ -290,7 +290,7 @@ def committee_values(committee: Committee, rows: Vector) -> Vector:
         if committee.numbers:
             known = committee.level
         else:
-            counts = committee.counts[-1, -1]
+            counts = committee.chains.counts[-1, -1]
             known = (counts + 0.5 / len(counts)) / (counts.sum() + 0.5)
         opinions[last] = rows.program.vector(known)
     if set(opinions) != set(np.flatnonzero(used).tolist()):

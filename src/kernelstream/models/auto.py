@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream.models import _parameters as p
-from kernelstream.models._auto._sizes import Sizes, nbytes_for, plan
+from kernelstream.models._auto._sizes import Sizes, plan
 from kernelstream.models._auto._state import AutoState
 from kernelstream.models._auto._told import expert_shares, history_of, in_a_sentence, slopes_of
 from kernelstream.models._auto._units import RowUnits
@@ -17,8 +17,8 @@ from kernelstream.models._experts import ExpertClassifier, ExpertEstimator, Expe
 from kernelstream.parameters import Whole
 from kernelstream.registry import Method, register
 
-#: Bytes at most by default, and points in each dictionary for which there is always room.
-_USUAL_BYTES, _FEWEST = 4_000_000, 24
+#: Bytes at most by default.
+_USUAL_BYTES = 4_000_000
 #: Experts that a line names.
 _SHOWN = 5
 
@@ -69,8 +69,7 @@ class _Auto(ExpertEstimator):
         int | Literal["auto"] | None,
         Whole(1),
         "Never hold more memory than this.",
-        """Dictionaries become smaller where it is little. ``auto`` is 4,000,000, and with hundreds
-        of classes or features what 24 points in each dictionary need, where that is more.""",
+        """Dictionaries become smaller where it is little. ``auto`` is 4,000,000.""",
     ] = "auto"
     standardize: Annotated[
         bool,
@@ -98,9 +97,7 @@ class _Auto(ExpertEstimator):
     def _sizes(self, outputs: int) -> Sizes:
         width = RowUnits(self.n_features_in_, False).width
         shape = width, outputs, self._numbers, self.labels_delayed
-        most = self.max_bytes
-        if most == "auto":
-            most = max(_USUAL_BYTES, nbytes_for(*shape, Sizes(_FEWEST, _FEWEST, 64, True)))
+        most = _USUAL_BYTES if self.max_bytes == "auto" else self.max_bytes
         return plan(*shape, self.max_points, most)
 
     def _new_state(self, seed: int) -> AutoState:

@@ -50,7 +50,7 @@ def write_inputs(status, last, z, outputs, x):
     x[0] = 1.0
     for j in range(len(z)):
         x[1 + j] = z[j]
-    if status.lagged:
+    if status.lagged and len(x) > 1 + len(z):
         if status.numbers:
             for c in range(outputs):
                 x[1 + len(z) + c] = last[c]

@@ -15,7 +15,9 @@ from kernelstream.core.experts.mixture import (
     mix_numbers,
     uncalibrated,
 )
-from kernelstream.core.experts.targets import chain_pass, level_pass
+from kernelstream.core.experts.targets import level_pass
+from kernelstream.models._auto._classes import Chains, with_class
+from kernelstream.models._auto._following import catch_up, follow
 from kernelstream.models._auto._group import (
     FIRST_SCALES,
     SIZE,
@@ -25,7 +27,14 @@ from kernelstream.models._auto._group import (
     next_renewal,
 )
 from kernelstream.models._auto._history import FIRST
-from kernelstream.models._auto._sizes import DECAYS, LINEAR, SCALES, WIDEST_METRIC, Sizes
+from kernelstream.models._auto._sizes import (
+    DECAYS,
+    LINEAR,
+    SCALES,
+    WIDEST_METRIC,
+    Sizes,
+    lagged_inputs,
+)
 from kernelstream.models._auto._units import near
 
 #: How far length scales may move.
@@ -78,8 +87,7 @@ class Committee:
         ]
         self.last = np.full(self.targets, 0.0 if numbers else -1.0)
         self.level, self.level_seen = np.zeros(self.targets), np.zeros(1)
-        classes = 1 if numbers else outputs
-        self.counts = np.zeros((len(DECAYS), classes + 1, classes))
+        self.chains = Chains(1 if numbers else outputs)
         self.raced = 0  # the row of the race, 0 before
         self.leader = self.challenger = -1
         self.moved = 0  # the row of the last move
@@ -128,7 +136,7 @@ class Committee:
         status["random"], status["numbers"] = self.seed + 7919 * (seed + 1), self.numbers
         status["lagged"], status["forget"] = lagged, forget
         status["last"] = 0.0 if self.numbers else -1.0
-        width = 1 + self.features + (self.outputs if lagged else 0)
+        width = 1 + self.features + lagged * lagged_inputs(self.outputs, self.numbers)
         diagonal = self.sizes.diagonal
         covariance = np.ones((1, width)) if diagonal else np.eye(width)
         return LinearState(status, covariance, np.zeros((self.outputs, width)))
@@ -182,7 +190,7 @@ class Committee:
 
     @property
     def nbytes(self) -> int:
-        held: list[NDArray[Any]] = [self.counts, *self.mixture]
+        held: list[NDArray[Any]] = [*self.chains.arrays.values(), *self.mixture]
         held += [part for linear in self.linear for part in linear]
         groups = sum(group.nbytes for group in self.groups if group)
         return sum(part.nbytes for part in held) + groups
@@ -198,23 +206,8 @@ class Committee:
         for group in self.groups:
             if group is not None:
                 group.add_output(place)
-        for k, linear in enumerate(self.linear):
-            status, covariance, weights = linear
-            weights = np.insert(weights, place, 0.0, axis=0)
-            if status[0]["lagged"]:
-                column = 1 + self.features + place
-                weights = np.insert(weights, column, 0.0, axis=1)
-                covariance = np.insert(
-                    covariance, column, 1.0 if len(covariance) == 1 else 0.0, axis=1
-                )
-                if len(covariance) > 1:
-                    covariance = np.insert(covariance, column, 0.0, axis=0)
-                    covariance[column, column] = 1.0
-            if status[0]["last"] >= place:
-                status["last"] += 1.0
-            self.linear[k] = LinearState(status, covariance, weights)
-        # Columns are classes, rows the classes before them; the last row stands for none.
-        self.counts = np.insert(np.insert(self.counts, place, 0.0, axis=2), place, 0.0, axis=1)
+        self.linear = [with_class(linear, self.features, place) for linear in self.linear]
+        self.chains.add_class(place)
         if self.last[0] >= place:
             self.last += 1.0
 
@@ -262,7 +255,7 @@ class Committee:
             level_pass(self.last, self.level, self.level_seen, targets, opinions, first)
             mix_numbers(self.mixture, opinions, targets, weights, out)
         else:
-            chain_pass(self.last, self.counts, np.array(DECAYS), targets, opinions, first)
+            self.chains.run(self.last, targets, opinions, first)
             mix_classes(self.mixture, opinions, targets, weights, out)
         if len(targets):
             self.seen += n
@@ -289,6 +282,8 @@ class Committee:
             self._race(latest)
             self._lead()
             self._move(latest)
+            follow(self, rows)
+            catch_up(self)
 
     def recent(self) -> NDArray[np.float64]:
         """(e,): shares lately, on the next row of the stream; of several targets on average."""
@@ -329,6 +324,8 @@ class Committee:
     def _place(self, place: int, group: Group | None, latest: Latest = _NONE) -> None:
         """Another group in this place, which learns from the latest rows; or none."""
         self.groups[place] = group
+        if place == self.leader and not self.raced:
+            self.leader = -1
         mine, mixture = slice(SIZE * place, SIZE * (place + 1)), self.mixture
         mixture.used[:, mine] = self.allowed[:, mine] * (group is not None)
         mixture.powers[:, mine] = 0.0
@@ -364,6 +361,8 @@ class Committee:
 
     def _size(self, sizes: Sizes) -> int:
         """Points of the leading group: more when there are rows enough to learn them from."""
+        if not self.raced:
+            return sizes.changing
         return sizes.large if self.seen >= _MANY else sizes.leading
 
     def _lead(self) -> None:
@@ -394,6 +393,9 @@ class Committee:
         self.raced, self.leader = self.seen, int(np.argmax(np.where(as_good, scales, 0.0)))
         leader, worst = self.groups[self.leader], int(np.argmax(losses))
         assert leader is not None
+        for place, group in enumerate(self.groups):
+            if group is not None and place != self.leader:
+                group.resize(self.sizes.most)
         leader.resize(self._size(self.sizes))
         if self.features <= WIDEST_METRIC:
             group = self._group(max(leader.scale, 2.0), 1.0, 4.0, self.seen, full=True)

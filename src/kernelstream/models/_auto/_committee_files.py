@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelstream.models._auto._classes import Chains
 from kernelstream.models._auto._committee import Committee
 from kernelstream.models._auto._files import (
     fill,
@@ -17,7 +18,7 @@ from kernelstream.models._auto._files import (
     record,
 )
 from kernelstream.models._auto._group import RATES, SIZE
-from kernelstream.models._auto._sizes import Sizes
+from kernelstream.models._auto._sizes import DECAYS, Sizes
 from kernelstream.parts import Arrays, part_of, prefixed
 
 _COUNTS = ("seen", "raced", "moved", "seed")
@@ -68,7 +69,7 @@ def read_committee(
         raise ValueError("the numbers of the state are out of range")
     if len(header["groups"]) != len(committee.groups):
         raise ValueError("the groups are not those of this version")
-    known = sizes.most, sizes.leading, sizes.large
+    known = sizes.most, sizes.changing, sizes.leading, sizes.large
     for place, note in enumerate(header["groups"]):
         own = part_of(f"group{place}_", arrays)
         committee.groups[place] = (
@@ -105,6 +106,29 @@ def _as_now(committee: Committee, arrays: Mapping[str, Any]) -> Mapping[str, Any
         found["mixture_scales"] = np.ascontiguousarray(scales[:, -2])
     if numbers.shape == (len(mixture.used), 6) and numbers.dtype == np.float64:
         found["mixture_calibration"] = np.column_stack([numbers[:, :3], mixture.calibration[:, 3:]])
+    if "owners" not in found:
+        found |= _fewer_rows(committee, found)
+    return found
+
+
+def _fewer_rows(committee: Committee, arrays: Mapping[str, Any]) -> Arrays:
+    """Chains and linear experts of files that have a row, or an input, for every last class."""
+    counts, classes = arrays["counts"], committee.chains.counts.shape[2]
+    if counts.shape != (len(DECAYS), classes + 1, classes):
+        raise ValueError("counts contradicts the other parts of the state")
+    chains = Chains(classes)
+    chains.counts, chains.owners = counts.copy(), np.arange(classes)
+    chains.times = np.zeros(classes, np.int64)
+    chains.keep(counts[0, :-1].sum(axis=1))
+    found = chains.arrays
+    for place, linear in enumerate(committee.linear):
+        width = linear.weights.shape[1]
+        for name in (f"linear{place}_covariance", f"linear{place}_weights"):
+            found[name] = np.ascontiguousarray(arrays[name][:, :width])
+        full = len(found[f"linear{place}_covariance"]) > 1
+        found[f"linear{place}_covariance"] = found[f"linear{place}_covariance"][
+            : width if full else 1
+        ]
     return found
 
 
@@ -112,7 +136,7 @@ def _plain_arrays(committee: Committee) -> Arrays:
     """Arrays of a committee that are always there."""
     found = {
         "last": committee.last, "level": committee.level, "level_seen": committee.level_seen,
-        "counts": committee.counts,
+        **committee.chains.arrays,
     }  # fmt: skip
     found |= prefixed("mixture_", committee.mixture._asdict())
     for place, linear in enumerate(committee.linear):
@@ -137,5 +161,9 @@ def _check_committee(committee: Committee) -> None:
     classes = not committee.numbers
     if classes and not -1.0 <= committee.last[0] < committee.outputs:
         raise ValueError("the last class is unknown")
-    if classes and (committee.counts < 0.0).any():
+    chains = committee.chains
+    if (chains.counts < 0.0).any() or (chains.times < 0).any():
         raise ValueError("the counts of classes are negative")
+    owners = np.unique(chains.owners)
+    if len(owners) < len(chains.owners) or not np.isin(owners, range(chains.counts.shape[2])).all():
+        raise ValueError("the counts belong to unknown classes")

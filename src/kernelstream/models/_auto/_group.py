@@ -221,6 +221,18 @@ class Group:
         inverse = unpacked(self.state.inverse, n)
         return float(np.abs(inverse.T @ inverse @ self.gram() - np.eye(n)).max(initial=0.0))
 
+    def uncovered(self, rows: NDArray[np.float64]) -> float:
+        """How far rows are from the span of the points: mean square, per k(x, x)."""
+        if len(self.turn):
+            rows = rows @ self.turn.T
+        state, n = self.state, self.order
+        status, points = state.status[0], state.points[:, :n]
+        squares = (np.square(rows) @ state.scales)[:, None] + state.norms[:n]
+        squares -= 2.0 * (rows * state.scales) @ points
+        kernel = np.exp(-status["gamma"] * np.maximum(squares, 0.0)) * status["amplitude"] + 1.0
+        reached = np.square(kernel @ unpacked(state.inverse, n).T).sum(axis=1)
+        return float(1.0 - reached.mean() / (status["amplitude"] + 1.0))
+
     def coefficients(self) -> NDArray[np.float64]:
         """(experts outputs, n): the functions as sums over the points' kernels."""
         n = self.order
@@ -319,6 +331,14 @@ class Group:
         if not len(self.turn):
             return self.state.slopes
         return np.diagonal(self.turn.T @ self.state.metric @ self.turn)
+
+    def catch_up(self) -> None:
+        """The second order goes on from where the leading expert is, and knows nothing for sure."""
+        state, own = self.state, self.outputs
+        best = int(np.argmin(state.losses))
+        state.weights[:own] = state.weights[own * best : own * (best + 1)]
+        state.covariance[: triangle(self.order)] = packed(np.eye(self.order))
+        state.losses[0] = state.losses[best]
 
     def resize(self, most: int) -> None:
         """Room for so many points; those that no longer fit leave."""

@@ -21,10 +21,25 @@ LINEAR = ((False, 1.0), (False, 0.999), (True, 1.0), (True, 0.999))
 DECAYS = (0.999, 0.95, 0.999)
 #: Points of a group before the race, of the leading one after it, and once many rows were seen.
 MOST, LARGE, LARGEST = 128, 300, 400
+#: Points of the leading group where the stream changes.
+FOLLOWING = 192
 #: Groups of a committee on trial have so many points at least; otherwise there are no trials.
 LEAST_YOUNG = 32
 #: The full metric needs the square of the features.
 WIDEST_METRIC = 128
+#: With more classes the linear experts do not see the last one, and the chains know what follows
+#: the latest classes alone: both need the square of the classes.
+MOST_FOLLOWED = 128
+
+
+def chained(classes: int) -> int:
+    """Classes of which the chains know what follows them."""
+    return classes if classes <= MOST_FOLLOWED else max(1, MOST_FOLLOWED**2 // classes)
+
+
+def lagged_inputs(outputs: int, numbers: bool) -> int:
+    """Inputs that stand for the last target."""
+    return outputs if numbers or outputs <= MOST_FOLLOWED else 0
 
 
 class Sizes(NamedTuple):
@@ -40,6 +55,11 @@ class Sizes(NamedTuple):
     def leading(self) -> int:
         """Points of the leading group just after the race."""
         return min(self.large, max(self.most, LARGE))
+
+    @property
+    def changing(self) -> int:
+        """Points of the leading group where the stream changes."""
+        return min(self.large, max(self.most, FOLLOWING))
 
     def on_trial(self) -> Sizes:
         """Those of a committee on trial."""
@@ -57,7 +77,8 @@ def plan(
     """What fits: as many points as possible, after what the other experts need."""
     shape = features, outputs, numbers, delayed
     limit = np.inf if max_bytes is None else max_bytes
-    linear = sum(8 * (1 + features + outputs * lagged) ** 2 for lagged, _ in LINEAR)
+    inputs = lagged_inputs(outputs, numbers)
+    linear = sum(8 * (1 + features + inputs * lagged) ** 2 for lagged, _ in LINEAR)
     targets = outputs if numbers else 1
     memory = int(min(512, max(16, limit / 8 // (8 * (features + targets)))))
     room = LARGEST + 2 * MOST if max_points is None else max_points
@@ -128,11 +149,12 @@ def _committee_bytes(
     experts, count = 0, len(SCALES) * SIZE + (2 if numbers else len(DECAYS))
     for lagged, _ in LINEAR:
         if not (lagged and delayed):
-            width = 1 + features + outputs * lagged
+            width = 1 + features + lagged_inputs(outputs, numbers) * lagged
             experts += 8 * width * ((1 if sizes.diagonal else width) + outputs)
             experts += LINEAR_STATUS.itemsize
             count += 1
     targets, classes = (outputs, 1) if numbers else (1, outputs)
     mixture = 8 * targets * (1 if delayed else 2) * (count * (count + 5) + 12) + 8
-    counts = 8 * len(DECAYS) * (classes + 1) * classes
+    rows = chained(classes)
+    counts = 8 * len(DECAYS) * (rows + 1) * classes + 16 * rows
     return groups + experts + mixture + counts
