@@ -9,7 +9,7 @@ from kernelstream.core.jit import INTERPRETED, inline, inner
 from kernelstream.core.lanes import dot, fma
 
 if not INTERPRETED:
-    from kernelstream.core.lanes import fma4, load4, spread4, store4, sum4, zero4
+    from kernelstream.core.lanes import fma4, lane4, load4, spread4, store4, sum4, sums4, zero4
 
 
 @inline
@@ -62,6 +62,11 @@ if INTERPRETED:
             for q in range(i + 1):
                 h[q] += u[i] * row[q]
 
+    def multiply_back2(matrix, n, u, v, h, g):
+        """The same for two vectors: h = A^T u and g = A^T v."""
+        multiply_back(matrix, n, u, h)
+        multiply_back(matrix, n, v, g)
+
 else:
 
     @inner
@@ -85,21 +90,36 @@ else:
                 row = load4(matrix, 0, rd + q)
                 d, y = fma4(row, x, d), fma4(row, ud, y)
                 store4(h, q, y)
-            h[i], h[i + 1], h[i + 2], h[i + 3] = sum4(a), sum4(b), sum4(c), sum4(d)
-            for j in range(i, i + 4):  # the diagonal block
-                _multiply_row(matrix, i, j, u, h)
+            _multiply_block(matrix, i, u, h, sums4(a, b, c, d))
         for i in range(n - n % 4, n):
-            h[i] = 0.0
-            _multiply_row(matrix, 0, i, u, h)
+            _multiply_row(matrix, i, u, h)
 
     @inline
-    def _multiply_row(matrix, first, i, u, h):
-        """What row i from column ``first`` on adds to h = A u."""
-        row = row_start(i)
-        for q in range(first, i):
-            h[i] = fma(matrix[row + q], u[q], h[i])
+    def _multiply_block(matrix, i, u, h, sums):
+        """``sums`` and what the diagonal block of rows i to i + 3 adds to them, into h."""
+        ra, rb, rc, rd = row_start(i) + i, row_start(i + 1) + i, row_start(i + 2) + i, row_start(i + 3) + i
+        ba, ca, da = matrix[rb], matrix[rc], matrix[rd]
+        cb, db, dc = matrix[rc + 1], matrix[rd + 1], matrix[rd + 2]
+        a, b, c, d = u[i], u[i + 1], u[i + 2], u[i + 3]
+        h[i] = fma(da, d, fma(ca, c, fma(ba, b, fma(matrix[ra], a, lane4(sums, 0)))))
+        h[i + 1] = fma(db, d, fma(cb, c, fma(matrix[rb + 1], b, fma(ba, a, lane4(sums, 1)))))
+        h[i + 2] = fma(dc, d, fma(matrix[rc + 2], c, fma(cb, b, fma(ca, a, lane4(sums, 2)))))
+        h[i + 3] = fma(matrix[rd + 3], d, fma(dc, c, fma(db, b, fma(da, a, lane4(sums, 3)))))
+
+    @inline
+    def _multiply_row(matrix, i, u, h):
+        """What row i adds to h = A u where it is one of the last, which are no block of four."""
+        row, end = row_start(i), i - i % 4
+        a, ui = zero4(), spread4(u[i])
+        for q in range(0, end, 4):
+            x = load4(matrix, 0, row + q)
+            a = fma4(x, load4(u, 0, q), a)
+            store4(h, q, fma4(x, ui, load4(h, 0, q)))
+        total = sum4(a)
+        for q in range(end, i):
+            total = fma(matrix[row + q], u[q], total)
             h[q] = fma(matrix[row + q], u[i], h[q])
-        h[i] = fma(matrix[row + i], u[i], h[i])
+        h[i] = fma(matrix[row + i], u[i], total)
 
     @inner
     def multiply_reduced(matrix, n, gain, v, u, h):
@@ -128,14 +148,12 @@ else:
                 store4(matrix, rd + q, row)
                 d, y = fma4(row, x, d), fma4(row, ud, y)
                 store4(h, q, y)
-            h[i], h[i + 1], h[i + 2], h[i + 3] = sum4(a), sum4(b), sum4(c), sum4(d)
             for j in range(i, i + 4):  # the diagonal block
                 _reduce_row(matrix, i, j, gain, v)
-                _multiply_row(matrix, i, j, u, h)
+            _multiply_block(matrix, i, u, h, sums4(a, b, c, d))
         for i in range(n - n % 4, n):
             _reduce_row(matrix, 0, i, gain, v)
-            h[i] = 0.0
-            _multiply_row(matrix, 0, i, u, h)
+            _multiply_row(matrix, i, u, h)
 
     @inline
     def _reduce_row(matrix, first, i, gain, v):
@@ -156,41 +174,63 @@ else:
                 b = fma4(load4(matrix, 0, rb + q), x, b)
                 c = fma4(load4(matrix, 0, rc + q), x, c)
                 d = fma4(load4(matrix, 0, rd + q), x, d)
-            h[i], h[i + 1], h[i + 2], h[i + 3] = sum4(a), sum4(b), sum4(c), sum4(d)
-        _multiply_ends(matrix, n, u, h)
+            _multiply_corner(matrix, i, u, h, sums4(a, b, c, d))
+        for i in range(n - n % 4, n):
+            _multiply_last(matrix, i, u, h)
 
-    @inner
-    def _multiply_ends(matrix, n, u, h):
-        """What the diagonal blocks of four rows, and the last rows, add to h = A u."""
-        for i in range(n):
-            if i >= n - n % 4:
-                h[i] = 0.0
-            row = row_start(i)
-            for q in range(i - i % 4 if i < n - n % 4 else 0, i + 1):
-                h[i] = fma(matrix[row + q], u[q], h[i])
+    @inline
+    def _multiply_corner(matrix, i, u, h, sums):
+        """``sums`` and what the diagonal block of rows i to i + 3 of a triangle adds, into h."""
+        ra, rb, rc, rd = row_start(i) + i, row_start(i + 1) + i, row_start(i + 2) + i, row_start(i + 3) + i
+        a, b, c, d = u[i], u[i + 1], u[i + 2], u[i + 3]
+        h[i] = fma(matrix[ra], a, lane4(sums, 0))
+        h[i + 1] = fma(matrix[rb + 1], b, fma(matrix[rb], a, lane4(sums, 1)))
+        h[i + 2] = fma(matrix[rc], a, lane4(sums, 2))
+        h[i + 2] = fma(matrix[rc + 2], c, fma(matrix[rc + 1], b, h[i + 2]))
+        h[i + 3] = fma(matrix[rd + 1], b, fma(matrix[rd], a, lane4(sums, 3)))
+        h[i + 3] = fma(matrix[rd + 3], d, fma(matrix[rd + 2], c, h[i + 3]))
+
+    @inline
+    def _multiply_last(matrix, i, u, h):
+        """h[i] of a triangle where row i is one of the last, which are no block of four."""
+        row, end, a = row_start(i), i - i % 4, zero4()
+        for q in range(0, end, 4):
+            a = fma4(load4(matrix, 0, row + q), load4(u, 0, q), a)
+        total = sum4(a)
+        for q in range(end, i + 1):
+            total = fma(matrix[row + q], u[q], total)
+        h[i] = total
 
     @inner
     def multiply_lower4(matrix, n, u, h):
         """The same for four u and h, the rows of two arrays: the same bits, one trip through A."""
-        for i in range(0, n - n % 4, 2):
-            a = b = c = d = zero4()
-            e = f = g = k = zero4()
-            ra, rb = row_start(i), row_start(i + 1)
-            for q in range(0, i - i % 4, 4):
-                row, below = load4(matrix, 0, ra + q), load4(matrix, 0, rb + q)
-                x = load4(u, 0, q)
-                a, e = fma4(row, x, a), fma4(below, x, e)
-                x = load4(u, 1, q)
-                b, f = fma4(row, x, b), fma4(below, x, f)
-                x = load4(u, 2, q)
-                c, g = fma4(row, x, c), fma4(below, x, g)
-                x = load4(u, 3, q)
-                d, k = fma4(row, x, d), fma4(below, x, k)
-            h[0, i], h[1, i], h[2, i], h[3, i] = sum4(a), sum4(b), sum4(c), sum4(d)
-            i += 1
-            h[0, i], h[1, i], h[2, i], h[3, i] = sum4(e), sum4(f), sum4(g), sum4(k)
-        for r in range(4):
-            _multiply_ends(matrix, n, u[r], h[r])
+        u0, u1, u2, u3 = u[0], u[1], u[2], u[3]
+        h0, h1, h2, h3 = h[0], h[1], h[2], h[3]
+        for i in range(0, n - 3, 4):
+            _multiply_lower2(matrix, i, u0, u1, h0, h1)
+            _multiply_lower2(matrix, i, u2, u3, h2, h3)
+        for i in range(n - n % 4, n):
+            for r in range(4):
+                _multiply_last(matrix, i, u[r], h[r])
+
+    @inline
+    def _multiply_lower2(matrix, i, u, v, h, g):
+        """Rows i to i + 3 of A u and of A v."""
+        a = b = c = d = zero4()
+        e = f = k = l = zero4()
+        ra, rb, rc, rd = row_start(i), row_start(i + 1), row_start(i + 2), row_start(i + 3)
+        for q in range(0, i, 4):
+            x, y = load4(u, 0, q), load4(v, 0, q)
+            row = load4(matrix, 0, ra + q)
+            a, e = fma4(row, x, a), fma4(row, y, e)
+            row = load4(matrix, 0, rb + q)
+            b, f = fma4(row, x, b), fma4(row, y, f)
+            row = load4(matrix, 0, rc + q)
+            c, k = fma4(row, x, c), fma4(row, y, k)
+            row = load4(matrix, 0, rd + q)
+            d, l = fma4(row, x, d), fma4(row, y, l)
+        _multiply_corner(matrix, i, u, h, sums4(a, b, c, d))
+        _multiply_corner(matrix, i, v, g, sums4(e, f, k, l))
 
     @inner
     def multiply_back(matrix, n, u, h):
