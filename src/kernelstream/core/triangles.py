@@ -5,7 +5,7 @@ Lower triangles are held row by row without what is above the diagonal: row i be
 Sums have the order that is written here: see ``lanes``.
 """
 
-from kernelstream.core.jit import INTERPRETED, inline, inner
+from kernelstream.core.jit import INTERPRETED, compiled, inline, inner
 from kernelstream.core.lanes import dot, fma
 
 if not INTERPRETED:
@@ -16,6 +16,24 @@ if not INTERPRETED:
 def row_start(i):
     """Where row i of a triangle begins."""
     return i * (i + 1) // 2
+
+
+@compiled
+def unpack(numbers, out):
+    """The lower triangle of ``out`` (n, n) from one that is held row by row."""
+    for i in range(len(out)):
+        start = row_start(i)
+        for q in range(i + 1):
+            out[i, q] = numbers[start + q]
+
+
+@compiled
+def pack(lower, out):
+    """The reverse of ``unpack``."""
+    for i in range(len(lower)):
+        start = row_start(i)
+        for q in range(i + 1):
+            out[start + q] = lower[i, q]
 
 
 @inner
@@ -67,6 +85,14 @@ if INTERPRETED:
         multiply_back(matrix, n, u, h)
         multiply_back(matrix, n, v, g)
 
+    def square_columns(matrix, n, h):
+        """The sums of squares of the columns of a lower triangle A."""
+        for i in range(n):
+            h[i] = 0.0
+            row = matrix[row_start(i) :]
+            for q in range(i + 1):
+                h[q] += row[q] * row[q]
+
 else:
 
     @inner
@@ -95,9 +121,15 @@ else:
             _multiply_row(matrix, i, u, h)
 
     @inline
+    def _corners(i):
+        """Where column i of rows i to i + 3 is."""
+        a, b, c, d = row_start(i), row_start(i + 1), row_start(i + 2), row_start(i + 3)
+        return a + i, b + i, c + i, d + i
+
+    @inline
     def _multiply_block(matrix, i, u, h, sums):
         """``sums`` and what the diagonal block of rows i to i + 3 adds to them, into h."""
-        ra, rb, rc, rd = row_start(i) + i, row_start(i + 1) + i, row_start(i + 2) + i, row_start(i + 3) + i
+        ra, rb, rc, rd = _corners(i)
         ba, ca, da = matrix[rb], matrix[rc], matrix[rd]
         cb, db, dc = matrix[rc + 1], matrix[rd + 1], matrix[rd + 2]
         a, b, c, d = u[i], u[i + 1], u[i + 2], u[i + 3]
@@ -181,7 +213,7 @@ else:
     @inline
     def _multiply_corner(matrix, i, u, h, sums):
         """``sums`` and what the diagonal block of rows i to i + 3 of a triangle adds, into h."""
-        ra, rb, rc, rd = row_start(i) + i, row_start(i + 1) + i, row_start(i + 2) + i, row_start(i + 3) + i
+        ra, rb, rc, rd = _corners(i)
         a, b, c, d = u[i], u[i + 1], u[i + 2], u[i + 3]
         h[i] = fma(matrix[ra], a, lane4(sums, 0))
         h[i + 1] = fma(matrix[rb + 1], b, fma(matrix[rb], a, lane4(sums, 1)))
@@ -243,11 +275,70 @@ else:
                 y = fma4(load4(matrix, 0, rb + q), b, y)
                 y = fma4(load4(matrix, 0, rc + q), c, y)
                 store4(h, q, fma4(load4(matrix, 0, rd + q), d, y))
-            for q in range(i, i + 4):
-                h[q] = 0.0
-                for j in range(q, i + 4):
-                    h[q] = fma(matrix[row_start(j) + q], u[j], h[q])
+            _multiply_back_corner(matrix, i, u, h)
         for i in range(n - n % 4, n):
-            h[i], row = 0.0, row_start(i)
+            _multiply_back_last(matrix, i, u, h)
+
+    @inline
+    def _multiply_back_corner(matrix, i, u, h):
+        """What the diagonal block of rows i to i + 3 adds to nothing."""
+        ra, rb, rc, rd = _corners(i)
+        a, b, c, d = u[i], u[i + 1], u[i + 2], u[i + 3]
+        h[i] = fma(matrix[rd], d, fma(matrix[rc], c, fma(matrix[rb], b, matrix[ra] * a)))
+        h[i + 1] = fma(matrix[rd + 1], d, fma(matrix[rc + 1], c, matrix[rb + 1] * b))
+        h[i + 2] = fma(matrix[rd + 2], d, matrix[rc + 2] * c)
+        h[i + 3] = matrix[rd + 3] * d
+
+    @inline
+    def _multiply_back_last(matrix, i, u, h):
+        """What row i adds where it is one of the last, which are no block of four."""
+        h[i], row = 0.0, row_start(i)
+        for q in range(i + 1):
+            h[q] = fma(u[i], matrix[row + q], h[q])
+
+    @inner
+    def multiply_back2(matrix, n, u, v, h, g):
+        """The same for two vectors, h = A^T u and g = A^T v: the same bits, one trip through A."""
+        for i in range(0, n - 3, 4):
+            a, b, c, d = spread4(u[i]), spread4(u[i + 1]), spread4(u[i + 2]), spread4(u[i + 3])
+            e, f, k, w = spread4(v[i]), spread4(v[i + 1]), spread4(v[i + 2]), spread4(v[i + 3])
+            ra, rb, rc, rd = row_start(i), row_start(i + 1), row_start(i + 2), row_start(i + 3)
+            for q in range(0, i, 4):
+                row = load4(matrix, 0, ra + q)
+                x, y = fma4(row, a, load4(h, 0, q)), fma4(row, e, load4(g, 0, q))
+                row = load4(matrix, 0, rb + q)
+                x, y = fma4(row, b, x), fma4(row, f, y)
+                row = load4(matrix, 0, rc + q)
+                x, y = fma4(row, c, x), fma4(row, k, y)
+                row = load4(matrix, 0, rd + q)
+                store4(h, q, fma4(row, d, x))
+                store4(g, q, fma4(row, w, y))
+            _multiply_back_corner(matrix, i, u, h)
+            _multiply_back_corner(matrix, i, v, g)
+        for i in range(n - n % 4, n):
+            _multiply_back_last(matrix, i, u, h)
+            _multiply_back_last(matrix, i, v, g)
+
+    @inner
+    def square_columns(matrix, n, h):
+        """The sums of squares of the columns of a lower triangle A, four rows at a time."""
+        for i in range(0, n - 3, 4):
+            ra, rb, rc, rd = row_start(i), row_start(i + 1), row_start(i + 2), row_start(i + 3)
+            for q in range(0, i, 4):
+                row, y = load4(matrix, 0, ra + q), load4(h, 0, q)
+                y = fma4(row, row, y)
+                row = load4(matrix, 0, rb + q)
+                y = fma4(row, row, y)
+                row = load4(matrix, 0, rc + q)
+                y = fma4(row, row, y)
+                row = load4(matrix, 0, rd + q)
+                store4(h, q, fma4(row, row, y))
+            for q in range(i, i + 4):
+                total = 0.0
+                for j in range(q, i + 4):
+                    total = fma(matrix[row_start(j) + q], matrix[row_start(j) + q], total)
+                h[q] = total
+        for i in range(n - n % 4, n):
+            h[i], row_i = 0.0, row_start(i)
             for q in range(i + 1):
-                h[q] = fma(u[i], matrix[row + q], h[q])
+                h[q] = fma(matrix[row_i + q], matrix[row_i + q], h[q])
