@@ -246,13 +246,13 @@ def is_wanted(status, novelty, best, own, draw):
 
 @inner
 def coordinates(group, rows, t, calm, k, u, squares):
-    """Kernel values and coordinates of row t, and of the next three where points rarely change.
+    """Kernel values and coordinates of row t, and of the next three where points are rarely new.
 
     Into ``k`` and ``u`` (4, m) and ``squares`` (4,), with the same bits in any case. Returns how
     many rows.
     """
     n = group.status[0].points
-    if calm < 4 or t + 4 > len(rows):
+    if calm < 2 or t + 4 > len(rows):
         squares[0] = kernel_row(group, rows[t], k[0])
         multiply_lower(group.inverse, n, k[0], u[0])
         return 1
@@ -281,7 +281,7 @@ def group_pass(group, outputs, rows, targets, sample_weights, out, first, varian
     h, last, v, work = np.empty((4, capacity))
     alphas = np.empty((3, capacity))
     k_rows, u_rows, squares = np.empty((4, capacity)), np.empty((4, capacity)), np.empty(4)
-    begin, end, calm = 0, 0, 4  # rows in these arrays, rows since the points have changed
+    begin, end, calm = 0, 0, 2  # rows in these arrays, rows since the points have changed
     values, gradient = np.empty((experts, outputs)), np.empty(outputs)
     slope = np.empty((outputs, rows.shape[1]))
     k_xx = status.amplitude + 1.0
