@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh, qr
-from scipy.linalg.blas import dsyrk, dtrmm, dtrsm
-from scipy.linalg.lapack import dpotrf, dtrtri
+from scipy.linalg.blas import dsyrk, dtrmm
+from scipy.linalg.lapack import dlauum, dpotrf, dtrtri
 
 from kernelstream.core.experts.group import (
     GROUP_STATUS,
@@ -255,12 +255,10 @@ class Group:
         status = state.status
         if n == 0:
             return
-        # Transposed in the order of BLAS, so that nothing is copied: triangles are upper ones.
-        # Of L, the points' coordinates: T K = L^T, with C = R R^T then (L R)^T.
-        values = dtrmm(1.0, unpacked(state.inverse, n).T, self.gram().T, trans_a=1, overwrite_b=1)
+        # Transposed, in the order of BLAS: triangles are upper ones, and nothing is copied.
+        values = _inverse(unpacked(state.inverse, n).T)  # L^T: of the functions at the points
         functions = state.weights[:, :n] @ values
-        root = _root(unpacked(state.covariance, n))
-        spread = dtrmm(1.0, root, values, overwrite_b=1)
+        spread = dtrmm(1.0, _root(unpacked(state.covariance, n)), values, overwrite_b=1)
         if self.age >= FIRST_SCALES:
             self._learn_metric()
         gram, least = self.gram(), 0.1 * NOVEL * (status[0]["amplitude"] + 1.0)
@@ -272,16 +270,11 @@ class Group:
             functions, gram, spread = functions[:, own], gram[np.ix_(own, own)], spread[:, own]
             status["points"] = n = len(own)
             root, info = dpotrf(gram.T)
-        inverse = dtrtri(root, overwrite_c=1)[0]
+        inverse = _inverse(root)
         pack(inverse.T, state.inverse)
         state.weights[:, :n] = functions @ inverse
-        # With C = B B^T: (kept inverse(C) + (1 - kept) I)^-1 = B (kept I + (1 - kept) B^T B)^-1 B^T
-        spread = dtrmm(1.0, inverse, spread, side=1, overwrite_b=1)
-        certain = dsyrk(1.0 - kept, spread)
-        np.fill_diagonal(certain, certain.diagonal() + kept)
-        certain = dpotrf(certain, overwrite_a=1, clean=0)[0]
-        spread = dtrsm(1.0, certain, spread, trans_a=1, overwrite_b=1)
-        pack(dsyrk(1.0, spread, trans=1).T, state.covariance)
+        covariance = dsyrk(1.0, dtrmm(1.0, inverse, spread, side=1, overwrite_b=1), trans=1)
+        pack(_less_certain(covariance, kept).T, state.covariance)
 
     def _learn_metric(self) -> None:
         state, n = self.state, self.order
@@ -337,9 +330,39 @@ class Group:
         self.state.status["interval"] = 8 if self.outputs <= 3 else 16
 
 
+def _inverse(upper: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of an upper triangle, by halves: products are faster than what LAPACK does."""
+    n = len(upper)
+    if n <= 64:
+        return dtrtri(upper)[0]  # type: ignore[no-any-return]
+    half, result = n // 2, np.zeros((n, n), order="F")
+    first, second = _inverse(upper[:half, :half]), _inverse(upper[half:, half:])
+    result[:half, :half], result[half:, half:] = first, second
+    corner = dtrmm(-1.0, first, upper[:half, half:])
+    result[:half, half:] = dtrmm(1.0, second, corner, side=1, overwrite_b=1)
+    return result
+
+
+def _less_certain(covariance: NDArray[np.float64], kept: float) -> NDArray[np.float64]:
+    """(kept inverse(C) + (1 - kept) I)^-1 of a C whose upper triangle is given; likewise.
+
+    It is (I - kept E^-1) / (1 - kept) with E = kept I + (1 - kept) C, whose condition is good.
+    """
+    if kept == 1.0:
+        return covariance
+    covariance *= 1.0 - kept
+    np.fill_diagonal(covariance, covariance.diagonal() + kept)
+    root = dpotrf(covariance, overwrite_a=1)[0]
+    result: NDArray[np.float64] = dlauum(_inverse(root), overwrite_c=1)[0]
+    result *= -kept / (1.0 - kept)
+    np.fill_diagonal(result, result.diagonal() + 1.0 / (1.0 - kept))
+    return result
+
+
 def _root(lower: NDArray[np.float64]) -> NDArray[np.float64]:
     """An upper triangle U with U^T U = C, a covariance of which the lower triangle is held."""
-    root, info = dpotrf((lower + _LEAST * np.eye(len(lower))).T, overwrite_a=1)
+    np.fill_diagonal(lower, lower.diagonal() + _LEAST)
+    root, info = dpotrf(lower.T)
     if info == 0:
         return root  # type: ignore[no-any-return]
     sizes, axes = eigh(lower, lower=True)  # rounding made it indefinite
