@@ -249,7 +249,7 @@ else:
     def _multiply_lower2(matrix, i, u, v, h, g):
         """Rows i to i + 3 of A u and of A v."""
         a = b = c = d = zero4()
-        e = f = k = l = zero4()
+        e = f = k = w = zero4()
         ra, rb, rc, rd = row_start(i), row_start(i + 1), row_start(i + 2), row_start(i + 3)
         for q in range(0, i, 4):
             x, y = load4(u, 0, q), load4(v, 0, q)
@@ -260,9 +260,9 @@ else:
             row = load4(matrix, 0, rc + q)
             c, k = fma4(row, x, c), fma4(row, y, k)
             row = load4(matrix, 0, rd + q)
-            d, l = fma4(row, x, d), fma4(row, y, l)
+            d, w = fma4(row, x, d), fma4(row, y, w)
         _multiply_corner(matrix, i, u, h, sums4(a, b, c, d))
-        _multiply_corner(matrix, i, v, g, sums4(e, f, k, l))
+        _multiply_corner(matrix, i, v, g, sums4(e, f, k, w))
 
     @inner
     def multiply_back(matrix, n, u, h):
