@@ -136,9 +136,14 @@ class Succession:
         surprised = self.seen % EVERY == 0 and self.history.all_marks > self.marks_met
         if surprised:
             self.marks_met = self.history.all_marks
-        for each in self.committees:
+        young_stays = self._verdict() if self.seen % EVERY == 0 else None
+        if young_stays is False:
+            self._end_trial(young_stays=False)
+        for each in self.committees[1:] if young_stays else self.committees:  # those that stay
             own = slice(-each.seen, None)  # a young one must not learn from rows before it
             each.change(self.memory_rows[own], self.memory_targets[own], surprised)
+        if young_stays:
+            self._end_trial(young_stays=True)
         if self.seen % EVERY == 0:
             self._try()
         if self.history.is_due(self.seen):
@@ -147,17 +152,21 @@ class Succession:
     # ---- trials -----------------------------------------------------------------------
 
     def _try(self) -> None:
+        """Begin a trial where there is doubt."""
+        now = self.status[0]
+        if self.young is None and self._may_try() and now["doubt"] and self.seen >= _FIRST_TRIAL:
+            self.young = self.established.successor(self.seen)
+            now["odds"], now["recent"] = _BEGIN, 0.0
+            self.scales[1] = self.scales[0]
+
+    def _verdict(self) -> bool | None:
+        """Whether the young committee is to stay; None where there is none, or it is not clear."""
         now, young = self.status[0], self.young
         if young is None:
-            if self._may_try() and now["doubt"] and self.seen >= _FIRST_TRIAL:
-                self.young = self.established.successor(self.seen)
-                now["odds"], now["recent"] = _BEGIN, 0.0
-                self.scales[1] = self.scales[0]
-            return
+            return None
         lost = young.seen >= _LOST_FROM and now["recent"] < 1.0 - _CLEAR
         won = young.seen >= _WON_FROM and now["recent"] > _CLEAR
-        if young.seen >= _TRIAL or lost or won:
-            self._end_trial(young_stays=now["recent"] > 0.5)
+        return bool(now["recent"] > 0.5) if young.seen >= _TRIAL or lost or won else None
 
     def _may_try(self) -> bool:
         established = self.established
