@@ -302,6 +302,30 @@ def test_one_value_far_out_does_not_set_the_unit():
     assert 1.0 < ratio < 1.5  # without a bound it would be 1e7
 
 
+@pytest.mark.parametrize("kept", [1.0, 0.3, 0.02])
+@pytest.mark.parametrize("n", [1, 20, 150])
+def test_a_renewed_group_is_as_certain_as_it_should_be(n, kept):
+    """In the new coordinates of the old functions: (kept inverse(C) + (1 - kept) I)^-1."""
+    random = np.random.default_rng(n)
+    group = Group(3, 1, n, 8.0, True, 0)
+    rows, out = random.normal(size=(3 * n, 3)), np.empty((3 * n, 4, 1))
+    group.run(rows, np.sin(rows[:, 0]), np.ones(3 * n), out, 0)
+    n = group.order
+
+    def parts():
+        inverse, lower = (unpacked(group.state[k], n) for k in (3, 4))
+        return inverse, lower + np.tril(lower, -1).T
+
+    (inverse, before), values = parts(), group.coefficients() @ group.gram()
+    group.renew(kept)
+    again, after = parts()
+    change = again @ np.linalg.inv(inverse)
+    expected = kept * np.linalg.inv(change @ before @ change.T) + (1.0 - kept) * np.eye(n)
+    np.testing.assert_allclose(after, np.linalg.inv(expected), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(group.coefficients() @ group.gram(), values, atol=1e-9)
+    assert group.residual() < 1e-9
+
+
 def test_a_covariance_that_rounding_made_indefinite_is_mended():
     random = np.random.default_rng(0)
     group = Group(2, 1, 12, 1.0, True, 0)

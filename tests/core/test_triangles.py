@@ -6,13 +6,15 @@ import pytest
 from kernelstream.core.jit import compiled
 from kernelstream.core.triangles import (
     multiply_back,
+    multiply_back2,
     multiply_lower,
     multiply_lower4,
     multiply_reduced,
     multiply_symmetric,
     reduce_symmetric,
+    square_columns,
 )
-from kernelstream.models._auto._group import unpacked
+from kernelstream.models._auto._group import packed, unpacked
 
 
 @compiled
@@ -36,6 +38,36 @@ def one_by_one(matrix, n, gain, v, u, h):
 @compiled
 def four_at_once(matrix, n, u, h):
     multiply_lower4(matrix, n, u, h)
+
+
+@compiled
+def back_by_twos(matrix, n, u, v, h, g, squares):
+    multiply_back2(matrix, n, u, v, h, g)
+    square_columns(matrix, n, squares)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 8, 31, 32])
+def test_two_products_have_the_bits_of_one_and_columns_their_squares(n):
+    random = np.random.default_rng(n)
+    matrix, u = random.normal(size=33 * 34 // 2), random.normal(size=(2, 33))
+    found, expected, rest = np.full((3, 33), 7.0), np.full((2, 33), 7.0), np.empty((2, 33))
+    back_by_twos(matrix, n, *u, *found)
+    for r in range(2):
+        all_triangular(matrix, n, u[r], rest[0], expected[r], rest[1])
+    assert np.array_equal(found[:2], expected)
+    squares = np.square(unpacked(matrix, n)).sum(axis=0)
+    np.testing.assert_allclose(found[2, :n], squares, rtol=1e-14)
+    assert np.all(found[2, n:] == 7.0)
+
+
+@pytest.mark.parametrize("n", [0, 1, 4, 33])
+def test_a_triangle_is_unpacked_and_packed(n):
+    numbers = np.random.default_rng(n).normal(size=33 * 34 // 2)
+    lower = unpacked(numbers, n)
+    for i in range(n):
+        assert np.array_equal(lower[i, : i + 1], numbers[i * (i + 1) // 2 :][: i + 1])
+        assert np.all(lower[i, i + 1 :] == 0.0)
+    assert np.array_equal(packed(np.asfortranarray(lower)), numbers[: n * (n + 1) // 2])
 
 
 @pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 8, 31, 32])

@@ -87,6 +87,21 @@ def test_chunks_give_the_same_bits_also_where_little_is_remembered():
     assert models[0] == models[1]
 
 
+@pytest.mark.parametrize("targets", [1, 2])
+def test_chunks_give_the_same_bits_where_units_change_within_a_pass(targets):
+    """Units of a target are looked at every 64 rows, wherever calls and passes end."""
+    X, _, y = rows(n=1300)
+    y[1030:] *= 1000.0  # off long before the pass that begins with row 1024 is over
+    y = np.column_stack([y, X[:, 1]]) if targets == 2 else y
+    models, predicted = [], []
+    for size in (len(y), 32):
+        models.append(AutoRegressor(random_state=0))
+        parts = [slice(first, first + size) for first in range(0, len(y), size)]
+        predicted.append([models[-1].predict_then_learn(X[part], y[part]) for part in parts])
+    assert models[0].fingerprint() == models[1].fingerprint()
+    assert np.array_equal(*(np.concatenate(each) for each in predicted))
+
+
 def test_caps_that_are_raised_are_kept():
     X, _, y = rows(n=2200)
     model = AutoRegressor(max_bytes=200_000, random_state=0).partial_fit(X, y)

@@ -132,6 +132,25 @@ def sum4(typingctx, a):
     return _number(_lanes), codegen
 
 
+@intrinsic
+def sums4(typingctx, a, b, c, d):
+    """The four numbers ``sum4`` of a, of b, of c and of d, with the same bits."""
+
+    def codegen(context, builder, signature, values):
+        def mixed(x, y, *places):
+            return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(_I32, 4), places))
+
+        a, b, c, d = values
+        even = mixed(a, b, 0, 4, 2, 6), mixed(c, d, 0, 4, 2, 6)
+        odd = mixed(a, b, 1, 5, 3, 7), mixed(c, d, 1, 5, 3, 7)
+        halves = [
+            builder.fadd(mixed(*pair, 0, 1, 4, 5), mixed(*pair, 2, 3, 6, 7)) for pair in (even, odd)
+        ]
+        return builder.fadd(*halves)
+
+    return _lanes(_lanes, _lanes, _lanes, _lanes), codegen
+
+
 def _load(kind, result):
     """A function that reads numbers of ``array[row]`` from ``place`` on."""
 

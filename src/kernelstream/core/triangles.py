@@ -5,17 +5,35 @@ Lower triangles are held row by row without what is above the diagonal: row i be
 Sums have the order that is written here: see ``lanes``.
 """
 
-from kernelstream.core.jit import INTERPRETED, inline, inner
+from kernelstream.core.jit import INTERPRETED, compiled, inline, inner
 from kernelstream.core.lanes import dot, fma
 
 if not INTERPRETED:
-    from kernelstream.core.lanes import fma4, load4, spread4, store4, sum4, zero4
+    from kernelstream.core.lanes import fma4, lane4, load4, spread4, store4, sum4, sums4, zero4
 
 
 @inline
 def row_start(i):
     """Where row i of a triangle begins."""
     return i * (i + 1) // 2
+
+
+@compiled
+def unpack(numbers, out):
+    """The lower triangle of ``out`` (n, n) from one that is held row by row."""
+    for i in range(len(out)):
+        start = row_start(i)
+        for q in range(i + 1):
+            out[i, q] = numbers[start + q]
+
+
+@compiled
+def pack(lower, out):
+    """The reverse of ``unpack``."""
+    for i in range(len(lower)):
+        start = row_start(i)
+        for q in range(i + 1):
+            out[start + q] = lower[i, q]
 
 
 @inner
@@ -62,6 +80,19 @@ if INTERPRETED:
             for q in range(i + 1):
                 h[q] += u[i] * row[q]
 
+    def multiply_back2(matrix, n, u, v, h, g):
+        """The same for two vectors: h = A^T u and g = A^T v."""
+        multiply_back(matrix, n, u, h)
+        multiply_back(matrix, n, v, g)
+
+    def square_columns(matrix, n, h):
+        """The sums of squares of the columns of a lower triangle A."""
+        for i in range(n):
+            h[i] = 0.0
+            row = matrix[row_start(i) :]
+            for q in range(i + 1):
+                h[q] += row[q] * row[q]
+
 else:
 
     @inner
@@ -85,21 +116,42 @@ else:
                 row = load4(matrix, 0, rd + q)
                 d, y = fma4(row, x, d), fma4(row, ud, y)
                 store4(h, q, y)
-            h[i], h[i + 1], h[i + 2], h[i + 3] = sum4(a), sum4(b), sum4(c), sum4(d)
-            for j in range(i, i + 4):  # the diagonal block
-                _multiply_row(matrix, i, j, u, h)
+            _multiply_block(matrix, i, u, h, sums4(a, b, c, d))
         for i in range(n - n % 4, n):
-            h[i] = 0.0
-            _multiply_row(matrix, 0, i, u, h)
+            _multiply_row(matrix, i, u, h)
 
     @inline
-    def _multiply_row(matrix, first, i, u, h):
-        """What row i from column ``first`` on adds to h = A u."""
-        row = row_start(i)
-        for q in range(first, i):
-            h[i] = fma(matrix[row + q], u[q], h[i])
+    def _corners(i):
+        """Where column i of rows i to i + 3 is."""
+        a, b, c, d = row_start(i), row_start(i + 1), row_start(i + 2), row_start(i + 3)
+        return a + i, b + i, c + i, d + i
+
+    @inline
+    def _multiply_block(matrix, i, u, h, sums):
+        """``sums`` and what the diagonal block of rows i to i + 3 adds to them, into h."""
+        ra, rb, rc, rd = _corners(i)
+        ba, ca, da = matrix[rb], matrix[rc], matrix[rd]
+        cb, db, dc = matrix[rc + 1], matrix[rd + 1], matrix[rd + 2]
+        a, b, c, d = u[i], u[i + 1], u[i + 2], u[i + 3]
+        h[i] = fma(da, d, fma(ca, c, fma(ba, b, fma(matrix[ra], a, lane4(sums, 0)))))
+        h[i + 1] = fma(db, d, fma(cb, c, fma(matrix[rb + 1], b, fma(ba, a, lane4(sums, 1)))))
+        h[i + 2] = fma(dc, d, fma(matrix[rc + 2], c, fma(cb, b, fma(ca, a, lane4(sums, 2)))))
+        h[i + 3] = fma(matrix[rd + 3], d, fma(dc, c, fma(db, b, fma(da, a, lane4(sums, 3)))))
+
+    @inline
+    def _multiply_row(matrix, i, u, h):
+        """What row i adds to h = A u where it is one of the last, which are no block of four."""
+        row, end = row_start(i), i - i % 4
+        a, ui = zero4(), spread4(u[i])
+        for q in range(0, end, 4):
+            x = load4(matrix, 0, row + q)
+            a = fma4(x, load4(u, 0, q), a)
+            store4(h, q, fma4(x, ui, load4(h, 0, q)))
+        total = sum4(a)
+        for q in range(end, i):
+            total = fma(matrix[row + q], u[q], total)
             h[q] = fma(matrix[row + q], u[i], h[q])
-        h[i] = fma(matrix[row + i], u[i], h[i])
+        h[i] = fma(matrix[row + i], u[i], total)
 
     @inner
     def multiply_reduced(matrix, n, gain, v, u, h):
@@ -128,14 +180,12 @@ else:
                 store4(matrix, rd + q, row)
                 d, y = fma4(row, x, d), fma4(row, ud, y)
                 store4(h, q, y)
-            h[i], h[i + 1], h[i + 2], h[i + 3] = sum4(a), sum4(b), sum4(c), sum4(d)
             for j in range(i, i + 4):  # the diagonal block
                 _reduce_row(matrix, i, j, gain, v)
-                _multiply_row(matrix, i, j, u, h)
+            _multiply_block(matrix, i, u, h, sums4(a, b, c, d))
         for i in range(n - n % 4, n):
             _reduce_row(matrix, 0, i, gain, v)
-            h[i] = 0.0
-            _multiply_row(matrix, 0, i, u, h)
+            _multiply_row(matrix, i, u, h)
 
     @inline
     def _reduce_row(matrix, first, i, gain, v):
@@ -156,41 +206,63 @@ else:
                 b = fma4(load4(matrix, 0, rb + q), x, b)
                 c = fma4(load4(matrix, 0, rc + q), x, c)
                 d = fma4(load4(matrix, 0, rd + q), x, d)
-            h[i], h[i + 1], h[i + 2], h[i + 3] = sum4(a), sum4(b), sum4(c), sum4(d)
-        _multiply_ends(matrix, n, u, h)
+            _multiply_corner(matrix, i, u, h, sums4(a, b, c, d))
+        for i in range(n - n % 4, n):
+            _multiply_last(matrix, i, u, h)
 
-    @inner
-    def _multiply_ends(matrix, n, u, h):
-        """What the diagonal blocks of four rows, and the last rows, add to h = A u."""
-        for i in range(n):
-            if i >= n - n % 4:
-                h[i] = 0.0
-            row = row_start(i)
-            for q in range(i - i % 4 if i < n - n % 4 else 0, i + 1):
-                h[i] = fma(matrix[row + q], u[q], h[i])
+    @inline
+    def _multiply_corner(matrix, i, u, h, sums):
+        """``sums`` and what the diagonal block of rows i to i + 3 of a triangle adds, into h."""
+        ra, rb, rc, rd = _corners(i)
+        a, b, c, d = u[i], u[i + 1], u[i + 2], u[i + 3]
+        h[i] = fma(matrix[ra], a, lane4(sums, 0))
+        h[i + 1] = fma(matrix[rb + 1], b, fma(matrix[rb], a, lane4(sums, 1)))
+        h[i + 2] = fma(matrix[rc], a, lane4(sums, 2))
+        h[i + 2] = fma(matrix[rc + 2], c, fma(matrix[rc + 1], b, h[i + 2]))
+        h[i + 3] = fma(matrix[rd + 1], b, fma(matrix[rd], a, lane4(sums, 3)))
+        h[i + 3] = fma(matrix[rd + 3], d, fma(matrix[rd + 2], c, h[i + 3]))
+
+    @inline
+    def _multiply_last(matrix, i, u, h):
+        """h[i] of a triangle where row i is one of the last, which are no block of four."""
+        row, end, a = row_start(i), i - i % 4, zero4()
+        for q in range(0, end, 4):
+            a = fma4(load4(matrix, 0, row + q), load4(u, 0, q), a)
+        total = sum4(a)
+        for q in range(end, i + 1):
+            total = fma(matrix[row + q], u[q], total)
+        h[i] = total
 
     @inner
     def multiply_lower4(matrix, n, u, h):
         """The same for four u and h, the rows of two arrays: the same bits, one trip through A."""
-        for i in range(0, n - n % 4, 2):
-            a = b = c = d = zero4()
-            e = f = g = k = zero4()
-            ra, rb = row_start(i), row_start(i + 1)
-            for q in range(0, i - i % 4, 4):
-                row, below = load4(matrix, 0, ra + q), load4(matrix, 0, rb + q)
-                x = load4(u, 0, q)
-                a, e = fma4(row, x, a), fma4(below, x, e)
-                x = load4(u, 1, q)
-                b, f = fma4(row, x, b), fma4(below, x, f)
-                x = load4(u, 2, q)
-                c, g = fma4(row, x, c), fma4(below, x, g)
-                x = load4(u, 3, q)
-                d, k = fma4(row, x, d), fma4(below, x, k)
-            h[0, i], h[1, i], h[2, i], h[3, i] = sum4(a), sum4(b), sum4(c), sum4(d)
-            i += 1
-            h[0, i], h[1, i], h[2, i], h[3, i] = sum4(e), sum4(f), sum4(g), sum4(k)
-        for r in range(4):
-            _multiply_ends(matrix, n, u[r], h[r])
+        u0, u1, u2, u3 = u[0], u[1], u[2], u[3]
+        h0, h1, h2, h3 = h[0], h[1], h[2], h[3]
+        for i in range(0, n - 3, 4):
+            _multiply_lower2(matrix, i, u0, u1, h0, h1)
+            _multiply_lower2(matrix, i, u2, u3, h2, h3)
+        for i in range(n - n % 4, n):
+            for r in range(4):
+                _multiply_last(matrix, i, u[r], h[r])
+
+    @inline
+    def _multiply_lower2(matrix, i, u, v, h, g):
+        """Rows i to i + 3 of A u and of A v."""
+        a = b = c = d = zero4()
+        e = f = k = w = zero4()
+        ra, rb, rc, rd = row_start(i), row_start(i + 1), row_start(i + 2), row_start(i + 3)
+        for q in range(0, i, 4):
+            x, y = load4(u, 0, q), load4(v, 0, q)
+            row = load4(matrix, 0, ra + q)
+            a, e = fma4(row, x, a), fma4(row, y, e)
+            row = load4(matrix, 0, rb + q)
+            b, f = fma4(row, x, b), fma4(row, y, f)
+            row = load4(matrix, 0, rc + q)
+            c, k = fma4(row, x, c), fma4(row, y, k)
+            row = load4(matrix, 0, rd + q)
+            d, w = fma4(row, x, d), fma4(row, y, w)
+        _multiply_corner(matrix, i, u, h, sums4(a, b, c, d))
+        _multiply_corner(matrix, i, v, g, sums4(e, f, k, w))
 
     @inner
     def multiply_back(matrix, n, u, h):
@@ -203,11 +275,70 @@ else:
                 y = fma4(load4(matrix, 0, rb + q), b, y)
                 y = fma4(load4(matrix, 0, rc + q), c, y)
                 store4(h, q, fma4(load4(matrix, 0, rd + q), d, y))
-            for q in range(i, i + 4):
-                h[q] = 0.0
-                for j in range(q, i + 4):
-                    h[q] = fma(matrix[row_start(j) + q], u[j], h[q])
+            _multiply_back_corner(matrix, i, u, h)
         for i in range(n - n % 4, n):
-            h[i], row = 0.0, row_start(i)
+            _multiply_back_last(matrix, i, u, h)
+
+    @inline
+    def _multiply_back_corner(matrix, i, u, h):
+        """What the diagonal block of rows i to i + 3 adds to nothing."""
+        ra, rb, rc, rd = _corners(i)
+        a, b, c, d = u[i], u[i + 1], u[i + 2], u[i + 3]
+        h[i] = fma(matrix[rd], d, fma(matrix[rc], c, fma(matrix[rb], b, matrix[ra] * a)))
+        h[i + 1] = fma(matrix[rd + 1], d, fma(matrix[rc + 1], c, matrix[rb + 1] * b))
+        h[i + 2] = fma(matrix[rd + 2], d, matrix[rc + 2] * c)
+        h[i + 3] = matrix[rd + 3] * d
+
+    @inline
+    def _multiply_back_last(matrix, i, u, h):
+        """What row i adds where it is one of the last, which are no block of four."""
+        h[i], row = 0.0, row_start(i)
+        for q in range(i + 1):
+            h[q] = fma(u[i], matrix[row + q], h[q])
+
+    @inner
+    def multiply_back2(matrix, n, u, v, h, g):
+        """The same for two vectors, h = A^T u and g = A^T v: the same bits, one trip through A."""
+        for i in range(0, n - 3, 4):
+            a, b, c, d = spread4(u[i]), spread4(u[i + 1]), spread4(u[i + 2]), spread4(u[i + 3])
+            e, f, k, w = spread4(v[i]), spread4(v[i + 1]), spread4(v[i + 2]), spread4(v[i + 3])
+            ra, rb, rc, rd = row_start(i), row_start(i + 1), row_start(i + 2), row_start(i + 3)
+            for q in range(0, i, 4):
+                row = load4(matrix, 0, ra + q)
+                x, y = fma4(row, a, load4(h, 0, q)), fma4(row, e, load4(g, 0, q))
+                row = load4(matrix, 0, rb + q)
+                x, y = fma4(row, b, x), fma4(row, f, y)
+                row = load4(matrix, 0, rc + q)
+                x, y = fma4(row, c, x), fma4(row, k, y)
+                row = load4(matrix, 0, rd + q)
+                store4(h, q, fma4(row, d, x))
+                store4(g, q, fma4(row, w, y))
+            _multiply_back_corner(matrix, i, u, h)
+            _multiply_back_corner(matrix, i, v, g)
+        for i in range(n - n % 4, n):
+            _multiply_back_last(matrix, i, u, h)
+            _multiply_back_last(matrix, i, v, g)
+
+    @inner
+    def square_columns(matrix, n, h):
+        """The sums of squares of the columns of a lower triangle A, four rows at a time."""
+        for i in range(0, n - 3, 4):
+            ra, rb, rc, rd = row_start(i), row_start(i + 1), row_start(i + 2), row_start(i + 3)
+            for q in range(0, i, 4):
+                row, y = load4(matrix, 0, ra + q), load4(h, 0, q)
+                y = fma4(row, row, y)
+                row = load4(matrix, 0, rb + q)
+                y = fma4(row, row, y)
+                row = load4(matrix, 0, rc + q)
+                y = fma4(row, row, y)
+                row = load4(matrix, 0, rd + q)
+                store4(h, q, fma4(row, row, y))
+            for q in range(i, i + 4):
+                total = 0.0
+                for j in range(q, i + 4):
+                    total = fma(matrix[row_start(j) + q], matrix[row_start(j) + q], total)
+                h[q] = total
+        for i in range(n - n % 4, n):
+            h[i], row_i = 0.0, row_start(i)
             for q in range(i + 1):
-                h[q] = fma(u[i], matrix[row + q], h[q])
+                h[q] = fma(matrix[row_i + q], matrix[row_i + q], h[q])

@@ -101,6 +101,20 @@ def reach(units, j):
 
 
 @compiled
+def follow_target(count, mean, variance, targets):
+    """Number, mean and variance of targets of numbers (n,), after these."""
+    for t in range(len(targets)):
+        count += 1.0
+        rate, apart = max(1.0 / count, SLOWEST), targets[t] - mean
+        if count > SETTLED and variance > 0.0:  # one far out must not set the unit
+            farthest = FARTHEST * math.sqrt(variance)
+            apart = min(farthest, max(-farthest, apart))
+        mean += rate * apart
+        variance = (1.0 - rate) * (variance + rate * apart * apart)
+    return count, mean, variance
+
+
+@compiled
 def moving_units(units, rows, learning, out):
     """Rows in units, which follow each row first where ``learning``; a missing value is 0."""
     for t in range(len(rows)):

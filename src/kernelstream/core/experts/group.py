@@ -22,12 +22,14 @@ from kernelstream.core.rotations import leave_triangle, rotate_rows, rotate_symm
 from kernelstream.core.splitmix import uniform
 from kernelstream.core.triangles import (
     multiply_back,
+    multiply_back2,
     multiply_lower,
     multiply_lower4,
     multiply_reduced,
     multiply_symmetric,
     reduce_symmetric,
     row_start,
+    square_columns,
 )
 
 #: The numbers of a group.
@@ -137,20 +139,33 @@ def drop_point(group, j, cosines, sines, carry):
 
 
 @inner
+def weigh_points(group, first, c, outputs, alphas):
+    """Function ``first + c`` as a sum over the points' kernels, into ``alphas[c % 2]``.
+
+    The next one too where c is even: a pair shares a trip through the factor.
+    """
+    n, row = group.status[0].points, first + c
+    if c % 2:
+        return
+    if c + 1 < outputs:
+        weights, next_ = group.weights[row], group.weights[row + 1]
+        multiply_back2(group.inverse, n, weights, next_, alphas[0], alphas[1])
+    else:
+        multiply_back(group.inverse, n, group.weights[row], alphas[0])
+
+
+@inner
 def find_cheapest(group, expert, outputs, keep, costs, diagonal, alphas):
     """The point among the first ``keep`` without which the expert's functions change least."""
     n = group.status[0].points
+    square_columns(group.inverse, n, diagonal)
     for i in range(n):
-        costs[i] = diagonal[i] = 0.0
-    place = 0
-    for c in range(n):
-        for i in range(c + 1):
-            diagonal[i] = fma(group.inverse[place + i], group.inverse[place + i], diagonal[i])
-        place += c + 1
+        costs[i] = 0.0
     for c in range(outputs):
-        multiply_back(group.inverse, n, group.weights[expert * outputs + c], alphas)
+        weigh_points(group, expert * outputs, c, outputs, alphas)
+        alpha = alphas[c % 2]
         for i in range(n):
-            costs[i] = fma(alphas[i], alphas[i], costs[i])
+            costs[i] = fma(alpha[i], alpha[i], costs[i])
     best, cheapest = 0, math.inf
     for i in range(keep):
         cost = costs[i] / diagonal[i]
@@ -166,15 +181,18 @@ def look_at_slopes(group, outputs, z, k, alphas, slope):
     n, width = status.points, len(z)
     status.looks += 1
     rate = max(1.0 / status.looks, status.interval / 2000.0)
+    near = alphas[2]
+    for i in range(n):
+        near[i] = k[i] - 1.0
     for c in range(outputs):
-        total = 0.0
-        multiply_back(group.inverse, n, group.weights[c], alphas)
+        weigh_points(group, 0, c, outputs, alphas)
+        alpha = alphas[c % 2]
+        total = dot(alpha, 0, near, 0, 0, n)
         for i in range(n):
-            alphas[i] *= k[i] - 1.0
-            total += alphas[i]
+            alpha[i] *= near[i]
         for j in range(width):
             slope[c, j] = 2.0 * status.gamma * group.scales[j]
-            slope[c, j] *= z[j] * total - dot(group.points, j, alphas, 0, 0, n)
+            slope[c, j] *= z[j] * total - dot(group.points, j, alpha, 0, 0, n)
     if len(group.metric):
         for j in range(width):
             for q in range(width):
@@ -228,13 +246,13 @@ def is_wanted(status, novelty, best, own, draw):
 
 @inner
 def coordinates(group, rows, t, calm, k, u, squares):
-    """Kernel values and coordinates of row t, and of the next three where points rarely change.
+    """Kernel values and coordinates of row t, and of the next three where points are rarely new.
 
     Into ``k`` and ``u`` (4, m) and ``squares`` (4,), with the same bits in any case. Returns how
     many rows.
     """
     n = group.status[0].points
-    if calm < 4 or t + 4 > len(rows):
+    if calm < 2 or t + 4 > len(rows):
         squares[0] = kernel_row(group, rows[t], k[0])
         multiply_lower(group.inverse, n, k[0], u[0])
         return 1
@@ -260,9 +278,10 @@ def group_pass(group, outputs, rows, targets, sample_weights, out, first, varian
     status = group.status[0]
     capacity = len(group.norms)
     experts = len(group.rates) + 1
-    h, last, v, work, alphas = np.empty((5, capacity))
+    h, last, v, work = np.empty((4, capacity))
+    alphas = np.empty((3, capacity))
     k_rows, u_rows, squares = np.empty((4, capacity)), np.empty((4, capacity)), np.empty(4)
-    begin, end, calm = 0, 0, 4  # rows in these arrays, rows since the points have changed
+    begin, end, calm = 0, 0, 2  # rows in these arrays, rows since the points have changed
     values, gradient = np.empty((experts, outputs)), np.empty(outputs)
     slope = np.empty((outputs, rows.shape[1]))
     k_xx = status.amplitude + 1.0
@@ -317,7 +336,7 @@ def group_pass(group, outputs, rows, targets, sample_weights, out, first, varian
                 reduce_symmetric(group.covariance, n, gain, last)
                 gain = 0.0
             j = find_cheapest(group, best, outputs, n - 1, v, work, alphas)
-            drop_point(group, j, v, work, alphas)
+            drop_point(group, j, v, work, alphas[0])
     if gain > 0.0:
         reduce_symmetric(group.covariance, status.points, gain, last)
 
@@ -325,10 +344,21 @@ def group_pass(group, outputs, rows, targets, sample_weights, out, first, varian
 @compiled
 def shrink_group(group, outputs, most):
     """Drop points until there are ``most``, those first that the second order needs least."""
-    v, work, alphas = np.empty((3, len(group.norms)))
+    (v, work), alphas = np.empty((2, len(group.norms))), np.empty((2, len(group.norms)))
     while group.status[0].points > most:
         j = find_cheapest(group, 0, outputs, group.status[0].points, v, work, alphas)
-        drop_point(group, j, v, work, alphas)
+        drop_point(group, j, v, work, alphas[0])
+
+
+@compiled
+def fill_gram(group, out):
+    """Kernel values among the points into ``out`` (n, n)."""
+    z = np.empty(len(group.points))
+    for i in range(len(out)):
+        for j in range(len(z)):
+            z[j] = group.points[j, i]
+        kernel_row(group, z, out[i])
+        out[i, i] = group.status[0].amplitude + 1.0
 
 
 @compiled

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from kernelstream.core.experts.steps import logistic, solve_logistic
 from kernelstream.core.jit import compiled, inner
+from kernelstream.core.lanes import dot
 
 #: The part of the shares that is given back in each row.
 BACK = 1e-3
@@ -223,9 +224,7 @@ def fit_pool(mixture, m, x, h, error, importance):
     experts = len(x)
     variance = 0.0
     for i in range(experts):
-        h[i] = 0.0
-        for q in range(experts):
-            h[i] += mixture.squares[m, i, q] * x[q]
+        h[i] = dot(mixture.squares[m], i, x, 0, 0, experts)
         variance += h[i] * x[i]
     noise = mixture.scales[m]
     limit = 3.0 * math.sqrt(noise)

@@ -88,7 +88,8 @@ def tracker_pass(
         the functions.
     """
     status = group.status[0]
-    k, u, h, v, work, alphas = np.empty((6, len(group.norms)))
+    k, u, h, v, work = np.empty((5, len(group.norms)))
+    alphas = np.empty((3, len(group.norms)))
     values, gradient, errors = np.empty((1, outputs)), np.empty(outputs), np.empty(outputs)
     slope = np.empty((outputs, rows.shape[1]))
     k_xx = status.amplitude + 1.0
@@ -134,4 +135,4 @@ def tracker_pass(
             look_at_slopes(group, outputs, z, k, alphas, slope)
         if status.points > status.most:  # the newcomer may be the one to leave
             j = find_cheapest(group, 0, outputs, status.points, v, work, alphas)
-            drop_point(group, j, v, work, alphas)
+            drop_point(group, j, v, work, alphas[0])

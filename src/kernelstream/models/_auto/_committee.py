@@ -406,9 +406,10 @@ class Committee:
 
     def _undo_race(self, latest: Latest) -> None:
         """Where the stream changes after all, three length scales compete again."""
+        if not self.raced or self.challenger >= 0:
+            return
         empty = [place for place, group in enumerate(self.groups) if group is None]
-        steady = self.recent()[self._lasting()].sum()
-        if not self.raced or self.challenger >= 0 or not empty or steady >= _CHANGING:
+        if not empty or self.recent()[self._lasting()].sum() >= _CHANGING:
             return
         for group in self.groups:
             if group is not None:

@@ -7,18 +7,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh, qr
-from scipy.linalg.blas import dsyrk, dtrmm, dtrsm
-from scipy.linalg.lapack import dpotrf, dtrtri
+from scipy.linalg.blas import dsyrk, dtrmm
+from scipy.linalg.lapack import dlauum, dpotrf, dtrtri
 
 from kernelstream.core.experts.group import (
     GROUP_STATUS,
     NOVEL,
     GroupState,
+    fill_gram,
     group_pass,
     independent_points,
     project_rows,
     shrink_group,
 )
+from kernelstream.core.triangles import pack, unpack
 
 #: Steps of the first-order experts.
 RATES = (0.05, 0.3, 2.0)
@@ -53,13 +55,15 @@ def live(name: str, array: NDArray[Any], points: int) -> NDArray[Any]:
 def unpacked(numbers: NDArray[np.float64], n: int) -> NDArray[np.float64]:
     """The first n rows of a triangle that is held row by row, zeros above the diagonal."""
     result = np.zeros((n, n))
-    result[np.tri(n, dtype=bool)] = numbers[: triangle(n)]
+    unpack(numbers, result)
     return result
 
 
 def packed(lower: NDArray[np.float64]) -> NDArray[np.float64]:
     """The reverse: the lower triangle of a matrix row by row."""
-    return lower[np.tri(len(lower), dtype=bool)]
+    result = np.empty(triangle(len(lower)))
+    pack(np.ascontiguousarray(lower), result)
+    return result
 
 
 def as_columns(targets: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -200,20 +204,9 @@ class Group:
 
     def gram(self) -> NDArray[np.float64]:
         """Kernel values among the points."""
-        state, n = self.state, self.order
-        status = state.status[0]
-        points = state.points[:, :n] * np.sqrt(state.scales)[:, None]
-        values = points.T @ points
-        values *= -2.0
-        values += state.norms[:n, None]
-        values += state.norms[None, :n]
-        np.maximum(values, 0.0, out=values)
-        np.fill_diagonal(values, 0.0)
-        values *= -status["gamma"]
-        np.exp(values, out=values)
-        values *= status["amplitude"]
-        values += 1.0
-        return values  # type: ignore[no-any-return]
+        values = np.empty((self.order, self.order))
+        fill_gram(self.state, values)
+        return values
 
     def residual(self) -> float:
         """max |T^T T K - I|: how good the factor is."""
@@ -274,32 +267,26 @@ class Group:
         status = state.status
         if n == 0:
             return
-        # Half of most products is zeros: BLAS for triangles. Rows: the points' coordinates, K T^T.
-        values = dtrmm(1.0, unpacked(state.inverse, n).T, self.gram().T, side=1)
-        functions = state.weights[:, :n] @ values.T
-        root = _root(unpacked(state.covariance, n))
-        spread = dtrmm(1.0, root, values, side=1, lower=1, overwrite_b=1)
+        # Transposed, in the order of BLAS: triangles are upper ones, and nothing is copied.
+        values = _inverse(unpacked(state.inverse, n).T)  # L^T: of the functions at the points
+        functions = state.weights[:, :n] @ values
+        spread = dtrmm(1.0, _root(unpacked(state.covariance, n)), values, overwrite_b=1)
         if self.age >= FIRST_SCALES:
             self._learn_metric()
         gram, least = self.gram(), 0.1 * NOVEL * (status[0]["amplitude"] + 1.0)
-        root, info = dpotrf(gram, lower=1)
+        root, info = dpotrf(gram.T)
         if info or not (np.square(root.diagonal()) > least).all():
             own = independent_points(gram, least)
             state.points[:, : len(own)] = state.points[:, own]
             state.norms[: len(own)] = state.norms[own]
-            functions, gram, spread = functions[:, own], gram[np.ix_(own, own)], spread[own]
+            functions, gram, spread = functions[:, own], gram[np.ix_(own, own)], spread[:, own]
             status["points"] = n = len(own)
-            root, info = dpotrf(gram, lower=1)
-        inverse = dtrtri(root, lower=1)[0]
-        state.inverse[: triangle(n)] = packed(inverse)
-        state.weights[:, :n] = dtrmm(1.0, inverse, functions.T, lower=1).T
-        # With C = B B^T: (kept inverse(C) + (1 - kept) I)^-1 = B (kept I + (1 - kept) B^T B)^-1 B^T
-        spread = dtrmm(1.0, inverse, spread, lower=1, overwrite_b=1)
-        certain = dsyrk(1.0 - kept, spread, trans=1, lower=1)
-        np.fill_diagonal(certain, certain.diagonal() + kept)
-        certain = dpotrf(certain, lower=1, overwrite_a=1)[0]
-        spread = dtrsm(1.0, certain, spread, side=1, lower=1, trans_a=1, overwrite_b=1)
-        state.covariance[: triangle(n)] = packed(dsyrk(1.0, spread, lower=1))
+            root, info = dpotrf(gram.T)
+        inverse = _inverse(root)
+        pack(inverse.T, state.inverse)
+        state.weights[:, :n] = functions @ inverse
+        covariance = dsyrk(1.0, dtrmm(1.0, inverse, spread, side=1, overwrite_b=1), trans=1)
+        pack(_less_certain(covariance, kept).T, state.covariance)
 
     def _learn_metric(self) -> None:
         state, n = self.state, self.order
@@ -363,14 +350,44 @@ class Group:
         self.state.status["interval"] = 8 if self.outputs <= 3 else 16
 
 
+def _inverse(upper: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of an upper triangle, by halves: products are faster than what LAPACK does."""
+    n = len(upper)
+    if n <= 64:
+        return dtrtri(upper)[0]  # type: ignore[no-any-return]
+    half, result = n // 2, np.zeros((n, n), order="F")
+    first, second = _inverse(upper[:half, :half]), _inverse(upper[half:, half:])
+    result[:half, :half], result[half:, half:] = first, second
+    corner = dtrmm(-1.0, first, upper[:half, half:])
+    result[:half, half:] = dtrmm(1.0, second, corner, side=1, overwrite_b=1)
+    return result
+
+
+def _less_certain(covariance: NDArray[np.float64], kept: float) -> NDArray[np.float64]:
+    """(kept inverse(C) + (1 - kept) I)^-1 of a C whose upper triangle is given; likewise.
+
+    It is (I - kept E^-1) / (1 - kept) with E = kept I + (1 - kept) C, whose condition is good.
+    """
+    if kept == 1.0:
+        return covariance
+    covariance *= 1.0 - kept
+    np.fill_diagonal(covariance, covariance.diagonal() + kept)
+    root = dpotrf(covariance, overwrite_a=1)[0]
+    result: NDArray[np.float64] = dlauum(_inverse(root), overwrite_c=1)[0]
+    result *= -kept / (1.0 - kept)
+    np.fill_diagonal(result, result.diagonal() + 1.0 / (1.0 - kept))
+    return result
+
+
 def _root(lower: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A lower triangle R with R R^T = C, a covariance of which the lower triangle is held."""
-    root, info = dpotrf(lower + _LEAST * np.eye(len(lower)), lower=1)
+    """An upper triangle U with U^T U = C, a covariance of which the lower triangle is held."""
+    np.fill_diagonal(lower, lower.diagonal() + _LEAST)
+    root, info = dpotrf(lower.T)
     if info == 0:
         return root  # type: ignore[no-any-return]
     sizes, axes = eigh(lower, lower=True)  # rounding made it indefinite
     upper = qr(np.sqrt(np.maximum(sizes, _LEAST))[:, None] * axes.T, mode="r")[0]
-    return upper.T  # type: ignore[no-any-return]
+    return upper  # type: ignore[no-any-return]
 
 
 def amplitude(scale: float, numbers: bool) -> float:

@@ -75,11 +75,11 @@ class UnitState:
         """
         first, n = 0, count_rows(rows)
         while first < n:
-            room = self.experts.room()
+            end = min(n, first + self.experts.room())
             if self.targets is not None and self.targets.scale == 0.0:
-                room = 1
-            room = min(room, LOOK - self.seen % LOOK) if self.targets is not None else room
-            end = min(n, first + room)
+                end = first + 1
+            elif self.targets is not None:
+                end = first + self._follow(targets[first:end])
             part = self.rows.measure(slice_rows(rows, first, end), learning=True)
             made, half = self._step(part, targets[first:end], weights[first:end], coverage)
             if predictions is not None:
@@ -87,6 +87,16 @@ class UnitState:
             if halves is not None:
                 halves[first:end] = half
             first = end
+
+    def _follow(self, targets: Any) -> int:
+        """Let the units of the target follow until they are off. Returns after how many rows."""
+        end = 0
+        while end < len(targets):
+            begin, end = end, min(len(targets), end + LOOK - (self.seen + end) % LOOK)
+            self.targets.follow(targets[begin:end])
+            if (self.seen + end) % LOOK == 0 and self.targets.is_off():
+                break
+        return end
 
     def _step(self, rows: Any, targets: Any, weights: Any, coverage: float) -> tuple[Any, Any]:
         units, intervals = self.targets, self.intervals
@@ -105,7 +115,6 @@ class UnitState:
         found, deviations = self._run(rows, measured, weights)
         halves = self._learn_intervals(measured, found, deviations, coverage)
         made, half = units.restore(found[:, 0]), units.unit * halves
-        units.follow(targets)
         power_of_two = self.seen & (self.seen - 1) == 0
         if power_of_two or (self.seen % LOOK == 0 and units.is_off()):
             self._change_units(*units.refit())

@@ -118,7 +118,9 @@ def plan(
 
 def _largest(room: int, fits: Callable[[int], bool]) -> int:
     """The largest size up to ``room`` that fits; 0 where none does."""
-    low, high = 0, room
+    if room > 0 and fits(room):  # most often
+        return room
+    low, high = 0, room - 1
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if fits(middle) else (low, middle - 1)

@@ -133,38 +133,48 @@ class Succession:
         return out
 
     def _between(self) -> None:
-        history = self.history
-        surprised = self.seen % EVERY == 0 and history.all_marks > self.marks_met
+        history, look = self.history, self.seen % EVERY == 0
+        surprised = look and history.all_marks > self.marks_met
         if surprised:
             self.marks_met = history.all_marks
-        for each in self.committees:
+        changed = surprised and history.strengths[-1] >= TOLD
+        young_stays = self._verdict(changed) if look else None
+        if young_stays is False:
+            self._end_trial(young_stays=False)
+        for each in self.committees[1:] if young_stays else self.committees:  # those that stay
             own = slice(-each.seen, None)  # a young one must not learn from rows before it
             each.change(self.memory_rows[own], self.memory_targets[own], surprised)
-        if self.seen % EVERY == 0:
-            self._try(surprised and history.strengths[-1] >= TOLD)
+        if young_stays:
+            self._end_trial(young_stays=True)
+        if look and young_stays is None:
+            self._try(changed)
         if history.is_due(self.seen):
             history.append(shares_of(self.leading), self.seen)
 
     # ---- trials -----------------------------------------------------------------------
 
     def _try(self, changed: bool) -> None:
-        """Begin a trial where there is doubt, or end one; ``changed``: a mark that is told.
+        """Begin a trial where there is doubt; ``changed``: a mark that is told.
 
         The end of a trial takes with it what losses were before: only the history, which sees all
         rows, notices a change right then. And what began before a change must unlearn as well.
         """
-        now, young = self.status[0], self.young
-        if young is None or (changed and not now["leads"]):
-            doubt = changed or now["doubt"]
-            if self._may_try() and doubt and self.seen >= _FIRST_TRIAL:
-                self.young = self.established.successor(self.seen)
-                now["odds"], now["recent"] = _BEGIN, 0.0
-                self.scales[1] = self.scales[0]
+        now = self.status[0]
+        if self.young is not None and not (changed and not now["leads"]):
             return
+        if self._may_try() and (changed or now["doubt"]) and self.seen >= _FIRST_TRIAL:
+            self.young = self.established.successor(self.seen)
+            now["odds"], now["recent"] = _BEGIN, 0.0
+            self.scales[1] = self.scales[0]
+
+    def _verdict(self, changed: bool) -> bool | None:
+        """Whether the young committee is to stay; None where there is none, or it is not clear."""
+        now, young = self.status[0], self.young
+        if young is None or (changed and not now["leads"]):  # then it begins again
+            return None
         lost = young.seen >= _LOST_FROM and now["recent"] < 1.0 - _CLEAR
         won = young.seen >= _WON_FROM and now["recent"] > _CLEAR
-        if young.seen >= _TRIAL or lost or won:
-            self._end_trial(young_stays=now["recent"] > 0.5)
+        return bool(now["recent"] > 0.5) if young.seen >= _TRIAL or lost or won else None
 
     def _may_try(self) -> bool:
         established = self.established

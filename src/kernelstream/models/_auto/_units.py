@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream.core.kernel import Rows
-from kernelstream.core.units import FAR, FARTHEST, SETTLED, ColumnUnits, moving_units
+from kernelstream.core.units import FAR, ColumnUnits, follow_target, moving_units
 from kernelstream.rows import count_rows
 
 #: Prepared numbers beyond count as this, and targets in units: the expert of the last value may
@@ -121,15 +121,9 @@ class TargetUnits:
 
     def follow(self, targets: NDArray[np.float64]) -> None:
         """Statistics after more targets."""
-        for y in targets.tolist():
-            self.count += 1.0
-            rate = max(1.0 / self.count, 1.0 / 4000.0)
-            apart = y - self.mean
-            if self.count > SETTLED and self.variance > 0.0:  # one far out must not set the unit
-                farthest = FARTHEST * math.sqrt(self.variance)
-                apart = min(farthest, max(-farthest, apart))
-            self.mean += rate * apart
-            self.variance = (1.0 - rate) * (self.variance + rate * apart * apart)
+        self.count, self.mean, self.variance = follow_target(
+            self.count, self.mean, self.variance, np.ascontiguousarray(targets, dtype=np.float64)
+        )
 
     def refit(self) -> tuple[float, float]:
         """Use the statistics so far: shift and stretch of what was measured before."""
