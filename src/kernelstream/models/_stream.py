@@ -131,7 +131,7 @@ class StreamEstimator(Parameters, InWords, SavedModel, BaseEstimator):  # type: 
 
     def _check_parameters(self, fresh: bool = False) -> None:
         """Refuse unusable parameters; cheap when nothing changed since the last call."""
-        given = _reader(type(self))(self)
+        given = _reader(type(self))(self)  # type: ignore[arg-type]
         checked = None if fresh else getattr(self, "_checked", None)
         if checked is not None and all(map(is_, given, checked)):
             return
@@ -212,7 +212,7 @@ class StreamEstimator(Parameters, InWords, SavedModel, BaseEstimator):  # type: 
 
 
 @cache
-def _reader(kind: Any) -> attrgetter[tuple[Any, ...]]:
+def _reader(kind: type[StreamEstimator]) -> attrgetter[tuple[Any, ...]]:
     """What reads all parameters of a model at once."""
     return attrgetter(*kind._parameters)
 
