@@ -8,6 +8,8 @@ the code in the cache for all workers. Where the cache is full there is nothing 
 import contextlib
 import multiprocessing
 import warnings
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 
 from kernelstream.core import ahead
 from kernelstream.core.jit import INTERPRETED
@@ -43,8 +45,10 @@ def main() -> None:
     if all(cache._load_index() for cache in caches):
         return
     print("Compiling what the tests need, once: some minutes of processor time ...", flush=True)
-    with multiprocessing.get_context("spawn").Pool(2) as pool:
-        pool.map(fit, jobs(), chunksize=1)
+    # Not a Pool, which would wait for ever for a process that crashed.
+    pool = ProcessPoolExecutor(2, multiprocessing.get_context("spawn"))
+    with contextlib.suppress(BrokenProcessPool), pool:
+        list(pool.map(fit, jobs()))
 
 
 if __name__ == "__main__":

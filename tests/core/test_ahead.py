@@ -15,7 +15,7 @@ import pytest
 from kernelstream import POLKClassifier
 from kernelstream.core import ahead
 from kernelstream.core.calibration import calibrate
-from kernelstream.core.grow.block import enter
+from kernelstream.core.grow.block import _take_in_pair, enter, take_in_block
 from kernelstream.core.grow.span import take_in
 from kernelstream.core.jit import INTERPRETED
 from kernelstream.core.kernel import kernel_rows
@@ -87,8 +87,9 @@ def test_what_is_compiled_ahead_is_what_passes_call():
     X, y = np.array([[0.0], [1.0], [0.1]]), [0, 1, 0]
     for batch_size in (1, 2):
         POLKClassifier(batch_size=batch_size).partial_fit(X, y).predict_proba(X)
-    for kind in ("samples", "blocks", "others"):
+    for kind in ("samples", "blocks", "kernel of blocks", "others"):
         ahead.compile(kind)
-    for function in (take_in, _prune, enter, prune_block, kernel_rows, calibrate):
+    points = take_in, _prune, enter, prune_block, take_in_block, _take_in_pair
+    for function in (*points, kernel_rows, calibrate):
         signatures = {signature for signature, *_ in function._cache._cache_file._load_index()}
         assert len(signatures) == 1, function

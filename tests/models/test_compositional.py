@@ -88,12 +88,17 @@ def test_vectors_are_algorithm_1_too(problem, tracking):
         algorithm_1_points(*VECTORS[problem], given, 0.1, tracking, 0.02 * (seed % 3), outputs=2)
 
 
-@pytest.mark.parametrize("average", [False, True])
-def test_vectors_compiled_cut_and_from_a_file(average, tmp_path):
-    X, y, _, _ = populations(3, n=60)
-    Y = np.column_stack([y, 0.3 * X[:, 1], X[:, 0]])
+# One test: a pass for functions of one's own is not cached, and takes many seconds to compile.
+def test_vectors_compiled_cut_and_from_a_file(tmp_path):
     plain = (loss_of_both, slope_of_both, risk_of_both)
     compiled = tuple(numba.njit(function) for function in plain)
+    for average in (False, True):
+        check_compiled(plain, compiled, average, tmp_path)
+
+
+def check_compiled(plain, compiled, average, tmp_path):
+    X, y, _, _ = populations(3, n=60)
+    Y = np.column_stack([y, 0.3 * X[:, 1], X[:, 0]])
     options = {"gamma": 4.0, "eta0": 0.1, "batch_size": 4, "average": average, "random_state": 0}
     whole = CompositionalLearner(*compiled, **options)
     made = whole.predict_then_learn(X, Y)

@@ -3,7 +3,8 @@
 Compiling keeps one core busy for some twenty seconds. The first pass needs the kernel's
 functions, then those of the dictionary: the latter are made here meanwhile, then what predicting
 needs, and all are found in Numba's cache when their turn comes. Where they are not, because there
-is no second core or no cache, they are compiled there and then as if nothing had happened.
+is no second core or no cache, they are compiled there and then as if nothing had happened. For
+blocks the first process begins with what needs the kernel: the second one gets further by then.
 """
 
 import functools
@@ -16,7 +17,7 @@ import numba
 import numpy as np
 
 from kernelstream.core.calibration import calibrate
-from kernelstream.core.grow.block import enter
+from kernelstream.core.grow.block import _take_in_pair, enter, take_in_block
 from kernelstream.core.grow.span import take_in
 from kernelstream.core.jit import INTERPRETED
 from kernelstream.core.kernel import Program, Rows, kernel_rows
@@ -54,20 +55,26 @@ def start(kind: str) -> subprocess.Popen[bytes] | None:
     code = f"import sys; sys.path[:] = {sys.path!r}; import {__name__} as ahead"
     nothing = subprocess.DEVNULL
     try:
-        return subprocess.Popen(
+        second = subprocess.Popen(
             [sys.executable, "-c", f"{code}; ahead.compile({kind!r})"],
             stdin=nothing, stdout=nothing, stderr=nothing,
         )  # fmt: skip
     except (OSError, TypeError):  # no second process to be had, or no interpreter to start
         return None
+    if kind == "blocks":
+        compile("kernel of blocks")
+    return second
 
 
 #: What each kind begins with.
-_FIRST = {"samples": take_in, "blocks": prune_block, "others": kernel_rows}
+_FIRST = {"samples": take_in, "blocks": enter, "others": kernel_rows}
 
 
 def compile(kind: str) -> None:
-    """Compile how points are taken in and removed, kernel values of many samples, calibration."""
+    """Compile how points are taken in and removed, kernel values of many samples, calibration.
+
+    "kernel of blocks" is what the first process makes meanwhile for "blocks".
+    """
     state = allocate(1, 1, 1, seed=0)
     empty = np.empty((1, 1))
     rows = Rows(empty, np.empty(0), np.empty(0, np.int32), np.empty(0, np.int64), False)
@@ -75,18 +82,22 @@ def compile(kind: str) -> None:
     program = Program(np.empty(1, np.int64), empty, True, True, True, 1)
     types = [numba.typeof(part) for part in (state, program, rows, empty, np.empty(1))]
     held, kernel, samples, matrix, vector = types
+    single = held, samples, count, number, number, matrix, number, vector, count, number, matrix
     if kind == "samples":
-        take_in.compile(
-            (held, samples, count, number, number, matrix, number, vector, count, number, matrix)
-        )
+        take_in.compile(single)
         _prune.compile((held, count, number, number, count, count))
     elif kind == "blocks":
-        prune_block.compile((held, count, number, number, count, count, count))
-        # Not all of how they are taken in: the first process makes the kernel's functions.
         wanted = numba.typeof(np.empty(1, np.bool_))
         enter.compile((held, samples, matrix, matrix, vector, matrix, matrix, wanted, count))
+        prune_block.compile((held, count, number, number, count, count, count))
+        take_in.compile(single)
     if kind != "blocks":
         kernel_rows.compile(
             (kernel, samples, count, count, matrix, vector, vector, count, matrix, matrix)
         )
+    if kind == "kernel of blocks":
+        several = matrix, matrix, matrix
+        take_in_block.compile((held, kernel, matrix, *several, count, count))
+        _take_in_pair.compile((held, kernel, samples, *several, count, number))
+        return
     calibrate.compile((matrix, matrix, vector, vector, count, matrix))

@@ -42,8 +42,12 @@ def allowed_error(status, rule):
 
 
 @merged
-def _grow_block(state, rule, program, rows, first, values, norms, direction, tracked, divisor):
+def grow_block(state, rule, program, rows, first, values, norms, direction, tracked, divisor):
     """f~ = (1 - eta lambda) f - (eta / divisor) sum_r direction_r k(x_r, .), not compressed yet.
+
+    ``direction`` (count, outputs) belongs to the samples ``first`` onwards, ``tracked`` is added to
+    the other rows of weights. ``values`` and ``norms`` are those of :func:`evaluate_block`, and are
+    used up. A capacity for all samples is assumed.
 
     Returns
     -------
@@ -125,28 +129,23 @@ def evaluate_block(state, past, rule, program, rows, first, count):
     return values, norms, f, past_values(state, past, program, rows, first, values)
 
 
-@merged
-def advance(
-    state, past, rule, program, rows, first, values, norms, direction, tracked, divisor, consumed
-):
-    """One step: f~ = (1 - eta lambda) f - (eta / divisor) sum_r direction_r k(x_r, .), then KOMP.
+@inner
+def true_weights(state, current):
+    """The first rows of weights at scale 1."""
+    status = state.status[0]
+    for c in range(current.shape[0]):
+        for j in range(status.order):
+            current[c, j] = state.weights[c, j] * status.scale
 
-    ``direction`` (count, outputs) belongs to the samples ``first`` onwards, ``tracked`` is added to
-    the other rows of weights. ``values`` and ``norms`` are those of :func:`evaluate_block`, and are
-    used up. A capacity for all samples is assumed. Returns False, with nothing changed, when a
-    coefficient is not finite.
+
+@merged
+def reduce_block(state, past, rule, current, active, error, consumed):
+    """The end of a step that made ``active`` samples points: KOMP.
+
+    ``current``: the weights before it, ``error`` what it has made already.
     """
     status = state.status[0]
-    n = status.order
-    current = np.empty((past.shape[0], n))
-    for c in range(past.shape[0]):
-        for j in range(n):
-            current[c, j] = state.weights[c, j] * status.scale
-    active, error = _grow_block(
-        state, rule, program, rows, first, values, norms, direction, tracked, divisor
-    )
-    if active < 0:
-        return False
+    n = current.shape[1]
     allowed = allowed_error(status, rule)
     held = 0  # points kept to find f before the step again
     if past.shape[0] > 0:
@@ -174,7 +173,6 @@ def advance(
         renormalise(state, rule.outputs)
     if status.order < held:
         carry(state, past, before, norms_before, n)
-    return True
 
 
 def _block_pass(name: str, direct: int) -> Any:
@@ -246,11 +244,17 @@ def _block_pass(name: str, direct: int) -> Any:
                 divisor = pulled(rule, f, targets, extra, i, direction)
             else:
                 gradients(rule, f, targets, extra, sample_weights, i, direction)
-            if not np.isfinite(tracker) or not advance(
-                state, past, rule, program, rows, start, values, norms, direction, tracked, divisor,
-                steps if not pull else divisor,
-            ):  # fmt: skip
+            if not np.isfinite(tracker):
                 return DIVERGED, i
+            # One after the other: what is merged into something merged is copied twice as often.
+            current = np.empty((past.shape[0], record.order))
+            true_weights(state, current)
+            active, error = grow_block(
+                state, rule, program, rows, start, values, norms, direction, tracked, divisor
+            )
+            if active < 0:
+                return DIVERGED, i
+            reduce_block(state, past, rule, current, active, error, steps if not pull else divisor)
             record.tracker = tracker
             record.threshold = threshold
             i += steps

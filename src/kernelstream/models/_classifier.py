@@ -207,7 +207,8 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):  # type: ignore[misc]
             _arrivals(given, known, fixed, "classes")
             known = np.union1d(known, given) if len(known) else np.unique(given)
             fixed = True
-        arrivals = _arrivals(labels, known, fixed)
+        places = _places_among(known, labels)
+        arrivals = _arrivals(labels, known, fixed) if places is None else []
         if new or arrivals or classes is not None:
             with as_before_on_error(self):
                 self._fixed_classes = fixed
@@ -220,7 +221,9 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):  # type: ignore[misc]
         else:
             self._check_range(rows)
             weights = class_weights.of_next(self.class_weight, labels, weights, self._met)
-            learn(rows, self.classes_.searchsorted(labels).astype(np.float64), weights)
+            if places is None:
+                places = self.classes_.searchsorted(labels)
+            learn(rows, places.astype(np.float64), weights)
             return
         if not new and known is not self.classes_:
             for label in np.setdiff1d(known, self.classes_):
@@ -369,6 +372,15 @@ def _lay_out(
     return laid_out
 
 
+def _places_among(known: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.intp] | None:
+    """Where the labels stand among those known, of the same kind; None where one is not found."""
+    if not len(known) or known.dtype != labels.dtype or known.dtype.kind not in "iubU":
+        return None
+    places = known.searchsorted(labels)
+    found = known.take(places, mode="clip")
+    return places if found.tobytes() == labels.tobytes() else None  # type: ignore[no-any-return]
+
+
 def _arrivals(
     labels: Any, known: NDArray[Any], fixed: bool, name: str = "y"
 ) -> list[tuple[int, Any]]:
@@ -376,10 +388,6 @@ def _arrivals(
 
     An error where the known ones are ``fixed``, or of another kind; ``name`` is what it names.
     """
-    if len(known) and known.dtype == labels.dtype and known.dtype.kind in "iubU":
-        places = np.minimum(known.searchsorted(labels), len(known) - 1)
-        if (known[places] == labels).all():
-            return []
     kinds = known.dtype.kind + labels.dtype.kind
     if len(known) and kinds.count("U") == 1:
         raise ValueError(

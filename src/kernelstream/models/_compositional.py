@@ -11,7 +11,7 @@ import numpy as np
 from numba.extending import is_jitted
 from numpy.typing import NDArray
 
-from kernelstream.core.blocks import advance, evaluate_block
+from kernelstream.core.blocks import evaluate_block, grow_block, reduce_block
 from kernelstream.core.direct.quasi_gradient import partner, tracking_rate
 from kernelstream.core.kernel import Rows
 from kernelstream.core.passes import DIVERGED, FULL, PROBE, PROBE_EVERY, roomy
@@ -213,11 +213,16 @@ def make_pass(
                 for c in range(outputs):
                     direction[r, c] *= sample_weights[i + r]
                 after += trackers[r] / roles  # zero where it is not one of the inner samples
-            if not np.isfinite(after).all() or not advance(
-                state, past, rule, program, rows, i, values, norms, direction, rest[:count],
-                roles, count,
-            ):  # fmt: skip
+            if not np.isfinite(after).all():
                 return DIVERGED, i
+            record = state.status[0]
+            current = state.weights[: past.shape[0], : record.order] * record.scale
+            active, error = grow_block(
+                state, rule, program, rows, i, values, norms, direction, rest[:count], roles
+            )
+            if active < 0:
+                return DIVERGED, i
+            reduce_block(state, past, rule, current, active, error, count)
             tracked[:] = after
             i += count
         return roomy(state, rule.batch), i

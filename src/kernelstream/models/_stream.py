@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import field
+from functools import cache
 from operator import attrgetter, is_
 from typing import Annotated, Any, ClassVar, Self
 
@@ -130,8 +131,7 @@ class StreamEstimator(Parameters, InWords, SavedModel, BaseEstimator):  # type: 
 
     def _check_parameters(self, fresh: bool = False) -> None:
         """Refuse unusable parameters; cheap when nothing changed since the last call."""
-        names = self._parameters
-        given = attrgetter(*names)(self)
+        given = _reader(type(self))(self)  # type: ignore[arg-type]
         checked = None if fresh else getattr(self, "_checked", None)
         if checked is not None and all(map(is_, given, checked)):
             return
@@ -139,7 +139,7 @@ class StreamEstimator(Parameters, InWords, SavedModel, BaseEstimator):  # type: 
         self._check_combination()
         if hasattr(self, "_state") and not fresh:
             for name in self._lasting:
-                before = checked[list(names).index(name)] if checked else None
+                before = checked[list(self._parameters).index(name)] if checked else None
                 if checked and getattr(self, name) != before:
                     raise ValueError(
                         f"{name} cannot change once the model has learned something (it was "
@@ -209,6 +209,12 @@ class StreamEstimator(Parameters, InWords, SavedModel, BaseEstimator):  # type: 
                 out[part, : self._outputs] = self._values_next(some)
                 self._judge(out[part])
         return out
+
+
+@cache
+def _reader(kind: type[StreamEstimator]) -> attrgetter[tuple[Any, ...]]:
+    """What reads all parameters of a model at once."""
+    return attrgetter(*kind._parameters)
 
 
 def stretches(weights: NDArray[np.float64]) -> Iterator[tuple[slice, bool]]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,10 @@ from kernelstream import storage
 from kernelstream.network._agent import Agent
 from kernelstream.network._coupling import Coupling
 from kernelstream.network._messages import Message, Name, RoundRecord
+from kernelstream.network._ray_session import blas_threads
+
+#: An agent's process must be there within this many seconds.
+START_SECONDS = 300.0
 
 
 class Behind(NamedTuple):
@@ -121,6 +126,35 @@ class Host:
         """Open the round if this process has not: it may have been restarted in between."""
         if batch is not None and not self._agent.is_open and self._agent.round == round:
             self._agent.open_round(round, *batch)
+
+
+def make_host(
+    ray: Any, placement: Mapping[str, Any], path: Path, checkpoint_every: int,
+    functions: Mapping[str, Any],
+) -> Any:  # fmt: skip
+    """The actor of an agent whose file is there; ``await_start`` waits for its process."""
+    options = {
+        "num_cpus": 0,
+        "scheduling_strategy": "SPREAD",
+        **placement,
+        "max_restarts": -1,
+        "max_task_retries": -1,  # calls can be repeated: see the notes of the engine
+    }
+    host = ray.remote(Host).options(**options)
+    return host.remote(str(path), checkpoint_every, blas_threads(), **functions)
+
+
+def await_start(ray: Any, actors: Mapping[Name, Any]) -> None:
+    """Wait until all processes are there."""
+    refs = {name: actor.pid.remote() for name, actor in actors.items()}
+    ready, _ = ray.wait([*refs.values()], num_returns=len(refs), timeout=START_SECONDS)
+    late = [name for name, ref in refs.items() if ref not in ready]
+    if late:
+        raise TimeoutError(
+            f"agent {late[0]!r} did not start within {START_SECONDS:.0f} s: start fewer "
+            "agents, or see whether Ray has the resources that placement asks for"
+        )
+    ray.get([*refs.values()])
 
 
 def load_agent(data: bytes, **functions: Any) -> Agent:

@@ -20,26 +20,24 @@ from kernelstream.network._agent import Agent
 from kernelstream.network._coupling import Coupling
 from kernelstream.network._messages import Name, RoundRecord
 from kernelstream.network._ray_host import (
+    START_SECONDS,
     Behind,
     Call,
-    Host,
     Refused,
+    await_start,
     compile_steps,
     functions_of,
     load_agent,
+    make_host,
 )
 from kernelstream.network._ray_session import (
     MARK,
-    blas_threads,
     claim,
     current_session,
     end_actors,
     ray_session,
 )
 from kernelstream.parameters import Instance, Number, Parameters, Whole
-
-#: An agent's process must be there within this many seconds.
-_START_SECONDS = 300.0
 
 
 class RayEngine(Parameters):
@@ -208,7 +206,7 @@ class RayEngine(Parameters):
             agent.tie(*ties[name])
             self._place(name, agent)
         if new:
-            self._await_start(list(new))
+            await_start(self._ray, {name: self._actors[name] for name in new})
         left = {name: agent for name, agent in held.items() if name not in ties}
         for name in left:
             self._ray.kill(self._actors.pop(name), no_restart=True)
@@ -264,7 +262,7 @@ class RayEngine(Parameters):
                 self._neighbours[name] = list(agent.neighbours)
                 self._place(name, agent)
             if agents:
-                self._await_start(list(agents))
+                await_start(self._ray, self._actors)
             self._end = weakref.finalize(self, opened.pop_all().close)
 
     # ---- the steps of a round ---------------------------------------------------------
@@ -347,7 +345,7 @@ class RayEngine(Parameters):
                         name, attempts, f"did not answer within {self.timeout} s", TimeoutError
                     )
                     ray.kill(self._actors[name], no_restart=False)
-                    ray.get(self._actors[name].pid.remote(), timeout=_START_SECONDS)
+                    ray.get(self._actors[name].pid.remote(), timeout=START_SECONDS)
                 pending[name] = self._send(name, calls[name], round)
         if refused is not None:
             raise refused
@@ -372,17 +370,6 @@ class RayEngine(Parameters):
             answers = then.answers.get(name, {})
             agent.close_round(missed, {who: self._ray.get(ref) for who, ref in answers.items()})
         agent.save(self._paths[name])
-
-    def _await_start(self, names: list[Name]) -> None:
-        refs = [self._actors[name].pid.remote() for name in names]
-        ready, _ = self._ray.wait(refs, num_returns=len(refs), timeout=_START_SECONDS)
-        late = [name for name, ref in zip(names, refs, strict=True) if ref not in ready]
-        if late:
-            raise TimeoutError(
-                f"agent {late[0]!r} did not start within {_START_SECONDS:.0f} s: start fewer "
-                "agents, or see whether Ray has the resources that placement asks for"
-            )
-        self._ray.get(refs)
 
     def _check_session(self) -> None:
         if self._ray is None:
@@ -427,17 +414,10 @@ class RayEngine(Parameters):
         return Agent.load(self._paths[name], **self._functions[name])
 
     def _make_actor(self, name: Name) -> Any:
-        options = {
-            "num_cpus": 0,
-            "scheduling_strategy": "SPREAD",
-            **(self.placement or {}),
-            "max_restarts": -1,
-            "max_task_retries": -1,  # calls can be repeated: see Notes
-        }
-        host = self._ray.remote(Host).options(**options)
-        return host.remote(
-            str(self._paths[name]), self.checkpoint_every, blas_threads(), **self._functions[name]
-        )
+        return make_host(
+            self._ray, self.placement or {}, self._paths[name], self.checkpoint_every,
+            self._functions[name],
+        )  # fmt: skip
 
 
 def _nothing() -> None:

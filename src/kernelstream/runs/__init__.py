@@ -1,9 +1,10 @@
 """Runs over a stream: predict, learn, look at it on the way, stop, and go on later."""
 
 from kernelstream.runs._reading import RunError
+from kernelstream.runs._result import Result
 from kernelstream.runs.comparing import ComparisonRun, compare
 from kernelstream.runs.extraction import FeatureRun
-from kernelstream.runs.learning import Result, Run
+from kernelstream.runs.learning import Run
 from kernelstream.runs.tuning import Tuning, TuningRun, tune
 
 __all__ = [

@@ -6,14 +6,14 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 from sklearn.base import clone, is_classifier
 
 from kernelstream import registry
 from kernelstream.core.threads import one_thread
 from kernelstream.errors import DivergenceError
-from kernelstream.evaluation import Prequential, Trace
+from kernelstream.evaluation import Prequential
 from kernelstream.models._words import cap_note
 from kernelstream.pipeline import StreamModel, guess_task
 from kernelstream.registry import DEFAULT
@@ -32,6 +32,7 @@ from kernelstream.runs._methods import (
 from kernelstream.runs._notes import row_notes
 from kernelstream.runs._page import write_page
 from kernelstream.runs._reading import RunError, Spelling, StreamRun, in_python, join, text_of
+from kernelstream.runs._result import Result, result_of
 from kernelstream.streams.batch import Batch
 from kernelstream.targets import as_given, names_of
 
@@ -39,21 +40,6 @@ from kernelstream.targets import as_given, names_of
 SAMPLE_ROWS = 500
 #: Rows that one step learns from at most.
 STEP_ROWS = 1024
-
-
-class Result(NamedTuple):
-    """What a run has come to so far."""
-
-    model: StreamModel
-    samples: int  # with a target
-    metrics: dict[str, float]  # each over all samples, and over the last (``_window``)
-    baselines: dict[str, float]  # the first metric of ``no_change`` and ``majority``
-    trace: Trace
-    notes: list[str]  # what the user should know
-    stopped_by: str | None  # what ended it before the stream was over
-    #: What the model, no longer learning, does on the last rows: how many ``rows``, and metrics;
-    #: None where the stream was too short for that, or was gone on with too late.
-    frozen: dict[str, float] | None = None
 
 
 class Run(StreamRun):
@@ -412,16 +398,7 @@ class Run(StreamRun):
 
     def result(self) -> Result:
         """What the run has come to so far."""
-        trace = self.score.trace
-        numbers = trace.summary() if len(trace) else {}
-        metrics, baselines = (
-            {n + end: numbers[n + end] for n in names for end in ("", "_window") if n in numbers}
-            for names in (trace.metrics, ("no_change", "majority"))
-        )
-        return Result(
-            self.model, self.samples, metrics, baselines, trace, self.notes, self.stopped_by,
-            self.frozen,
-        )  # fmt: skip
+        return result_of(self)
 
     @property
     def frozen(self) -> dict[str, float] | None:
