@@ -30,6 +30,7 @@ BENCHMARKS = {
     "auto-parts": "auto_parts.ablation",
     "auto-small": "auto_small.main",
     "auto-memory": "auto_parts.memory",
+    "board": "board.main",
     "arena": "arena.main",
     "arena-page": "arena_page.main",
     "mnist": "accuracy.mnist",

@@ -201,10 +201,11 @@ CAPYMOA_NUMBERS = {
 }  # fmt: skip
 
 
-def _capymoa(module: str, name: str, stream: Stream) -> Any:
+def capymoa(module: str, name: str, stream: Stream, **settings: Any) -> Any:
+    """A learner of CapyMOA, by the module and the name of its class."""
     kind = getattr(importlib.import_module(module), name)
     schema = numeric_schema(stream.X.shape[1], 0 if stream.numbers else len(stream.classes))
-    return _one_by_one(CapyMOAProgram(kind(schema=schema)), stream)
+    return _one_by_one(CapyMOAProgram(kind(schema=schema, **settings)), stream)
 
 
 def _capymoa_programs() -> list[Program]:
@@ -213,7 +214,7 @@ def _capymoa_programs() -> list[Program]:
         return []
 
     def form(module: str, kind: str | None) -> Callable[[Stream], Any] | None:
-        return kind and (lambda s: _capymoa(f"capymoa.{module}", kind, s))  # type: ignore[return-value]
+        return kind and (lambda s: capymoa(f"capymoa.{module}", kind, s))  # type: ignore[return-value]
 
     return [
         Program(
