@@ -49,7 +49,7 @@ def measure(program: Program, stream: Stream) -> Cell:
     run = program.runner(stream.numbers)
     assert run is not None
     if program.rows is None or program.name.startswith("automatic"):
-        run(stream.first(300) if stream.numbers else stream.first(1000))
+        run(stream.first(5000))  # some code is first used after a few thousand rows
     start = time.process_time()  # of the processor, all threads: others may use the machine, too
     made = np.asarray(run(stream))
     seconds = time.process_time() - start

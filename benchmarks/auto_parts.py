@@ -196,4 +196,6 @@ PARTS: dict[str, Without] = {
     "the full metric": lambda: patch.object(committee, "WIDEST_METRIC", 0),
     "fresh starts": lambda: patch.object(succession.Succession, "_may_try", lambda _: False),
     "the answer to jumps": lambda: patch.object(committee, "_KEPT_IN_DRIFT", 1.0),
+    "more points for a fine group": _method(committee, "follow"),
+    "a second order that catches up": _method(committee, "catch_up"),
 }

@@ -592,6 +592,18 @@ def test_times_of_day_are_dates_of_one_day(write, texts, expected):
     assert bad.bad.count == 1
 
 
+@pytest.mark.parametrize("day", ["2024-01-0{}", "{}.1.2024"])
+def test_a_time_of_day_is_no_date_in_a_column_of_dates(write, day):
+    texts = [day.format(k) for k in range(1, 6)]
+    lines = [f"{text},1\n" for text in [*texts, "9:05", "9:05 PM", texts[0]]]
+    stream = open_stream(write("at,x\n" + "".join(lines)), batch_rows=2, on_bad="skip")
+    found = np.concatenate([batch.columns["at"] for batch in stream])
+    assert found.astype("M8[D]").astype(str).tolist() == [
+        *(f"2024-01-0{k}" for k in range(1, 6)), "2024-01-01"
+    ]  # fmt: skip
+    assert stream.bad.count == 2
+
+
 def test_times_of_python_and_of_frames(tmp_path):
     times = [datetime.time(11, 38, 36), datetime.time(0, 1)]
     expected = np.array(["1970-01-01T11:38:36", "1970-01-01T00:01"], "M8[us]")

@@ -85,7 +85,7 @@ def _frozen_notes(run: Run, metric: str, values: Mapping[str, float]) -> list[st
     constant, sign = values["majority_window"], -1.0
     if METRICS[metric].lower_is_better:
         sign = 1.0
-    if sign * frozen[metric] <= sign * constant:
+    if not sign * frozen[metric] > sign * constant:  # or there is no such baseline
         rules = {name: values[f"{name}_window"] for name in ("no_change", "majority")}
         rule = quality.beaten_by(metric, {**frozen, **rules}, run.model.task)
         return [f"once it no longer learns, {rule}: let it learn on"] if rule else []

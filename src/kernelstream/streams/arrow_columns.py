@@ -21,6 +21,7 @@ _WRITTEN = r"^(\d{1,2}\.\d{1,2}\.\d{4}|\d{4}/\d{1,2}/\d{1,2})([ T]\d{1,2}:\d{2}(
 #: A time of day, 9:05 or 11:38:36, and one with AM or PM.
 _TIME = r"^([01]?\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?$"
 _TWELVE = r"^(0?[1-9]|1[0-2])(:[0-5]\d){1,2} ?([AaPp][Mm])$"
+_ANY_TIME = f"{_TIME}|{_TWELVE}"
 #: What makes the former of the latter: 12 AM is midnight.
 _TO_24 = tuple(
     (rf"^0?{hour}(:[\d:]+) ?[{half}][Mm]$", rf"{hour % 12 + more:02d}\1")
@@ -62,16 +63,27 @@ def is_truth(arrow_type: Any) -> bool:
 
 
 def are_written_dates(values: Any) -> bool:
-    """Whether strings, of which there are some, are all dates like 1.3.2024 or 2024/03/01 08:00.
+    """Whether strings, of which there are some, are all dates like 1.3.2024 or 2024/03/01 08:00."""
+    return _all_match(values, _WRITTEN)
 
-    Or all times of day, like 9:05, 11:38:36 or 9:05 PM.
-    """
+
+def are_times(values: Any) -> bool:
+    """Whether strings, of which there are some, are all times of day: 9:05, 11:38:36, 9:05 PM."""
+    return _all_match(values, _ANY_TIME)
+
+
+def times_of_day(values: Any) -> list[int]:
+    """Which strings are times of day."""
+    compute = require("pyarrow.compute", "Reading dates")
+    found = compute.match_substring_regex(values, _ANY_TIME)
+    return compute.indices_nonzero(found).to_pylist()  # type: ignore[no-any-return]
+
+
+def _all_match(values: Any, form: str) -> bool:
     compute = require("pyarrow.compute", "Reading dates")
     known = values.drop_null()
-    return len(known) > 0 and any(
-        compute.all(compute.match_substring_regex(known, form)).as_py()
-        for form in (_WRITTEN, f"{_TIME}|{_TWELVE}")
-    )
+    matches = compute.match_substring_regex(known, form)
+    return len(known) > 0 and bool(compute.all(matches).as_py())
 
 
 def _iso(values: Any) -> Any:

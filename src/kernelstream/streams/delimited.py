@@ -12,11 +12,13 @@ from kernelstream.limits import LARGEST_ENTRY
 from kernelstream.streams.arrow_columns import (
     MISSING,
     BlockColumn,
+    are_times,
     are_written_dates,
     block_column,
     convert_strings,
     is_truth,
     kind_of,
+    times_of_day,
 )
 from kernelstream.streams.errors import StreamError, require
 from kernelstream.streams.formats import Format, Reading, register
@@ -44,6 +46,7 @@ class DelimitedSource(TextSource):
             raise StreamError(f"Resuming {self.name} needs the schema of its first batch.")
         self.schema = {name: reading.schema.get(name, "number") for name in selected}
         self._types = dict.fromkeys(selected, self._arrow.float64())
+        self._dated: set[str] = set()  # columns of dates, in which a time of day is a mistake
         if block is not None:
             self._settle_types(block, reading.schema)
         self._truths = frozenset(name for name, each in self._types.items() if is_truth(each))
@@ -99,10 +102,13 @@ class DelimitedSource(TextSource):
         found = self._read(data, self._names, {}, list(self.schema))
         for name in self.schema:
             arrow_type = found.schema.field(name).type
-            kind = kind_of(arrow_type) or "text"
-            if self._arrow.types.is_string(arrow_type) and are_written_dates(found[name]):
+            kind, types = kind_of(arrow_type) or "text", self._arrow.types
+            written = types.is_string(arrow_type) and are_written_dates(found[name])
+            if written or (types.is_string(arrow_type) and are_times(found[name])):
                 kind = "date"
             self.schema[name] = given.get(name) or kind
+            if written or types.is_date(arrow_type) or types.is_timestamp(arrow_type):
+                self._dated.add(name)
             self._types[name] = self._written_type(self.schema[name], arrow_type)
         if self._parse_at_once(first) is None:
             # Arrow guesses that 0x1F is a number, and then does not convert it.
@@ -147,6 +153,9 @@ class DelimitedSource(TextSource):
         except self._arrow.ArrowInvalid:
             return None
         if len(table) != block.n_records:
+            return None
+        written = (name for name in self._dated if self._arrow.types.is_string(table[name].type))
+        if any(self.schema[name] == "date" and times_of_day(table[name]) for name in written):
             return None
         usable = not any(
             _unusable(columns[name]).any() for name, kind in self.schema.items() if kind == "number"
@@ -211,6 +220,8 @@ class DelimitedSource(TextSource):
             columns[name], rows = convert_strings(values, kind)
             if kind == "number":
                 rows = sorted({*rows, *np.flatnonzero(_unusable(columns[name])).tolist()})
+            elif kind == "date" and name in self._dated:
+                rows = sorted({*rows, *times_of_day(values)})
             if rows:
                 failed[name] = [(row, values[row].as_py()) for row in rows]
         return columns, failed
