@@ -368,6 +368,14 @@ def test_a_saved_model_that_no_change_would_beat(tmp_path):
     assert any("once it no longer learns, no change would have done" in n for n in result.notes)
 
 
+def test_a_saved_model_by_a_metric_that_baselines_do_not_have():
+    X = np.random.default_rng(0).normal(size=(600, 2))
+    run = Run((X, (X[:, 0] > 0.0).astype(int)), model="polk", window=200, metrics=["log_loss"])
+    result = run.run()
+    assert result.frozen["log_loss"] > 0.0
+    assert not any("saved model" in note or "no longer learns" in note for note in result.notes)
+
+
 @pytest.mark.parametrize("lag", [0, 20])
 def test_labels_that_come_late_are_not_inputs(tmp_path, lag):
     path = write_rows(tmp_path / "rows.csv", 400)
