@@ -182,7 +182,7 @@ def test_dense_rows_for_who_takes_no_sparse_ones():
     models = ["sklearn:GaussianNB", "sklearn:SGDClassifier"]
     found = by_name(compare(rows, models=models))
     assert not any(found[name].problem for name in models)
-    assert found["sklearn:SGDClassifier"].values["accuracy"] > 0.9
+    assert found["sklearn:SGDClassifier"].values["accuracy"] > 0.8
 
 
 def test_one_record_is_drawn():
