@@ -23,6 +23,7 @@ from kernelstream import (
     fit_sharded,
     merge,
 )
+from kernelstream.core.experts.group import independent_points
 from kernelstream.features import (
     KernelFeatures,
 )
@@ -145,6 +146,11 @@ def means() -> str:
     return digest(preparation.transform(batch, learn=True), preparation.transform(batch))
 
 
+def independent() -> str:
+    """What the automatic model does where points have come too near to one another."""
+    return digest(independent_points(Gaussian(0.5)(plane(90)["X"]), 0.01))
+
+
 OTHERS: dict[str, Callable[[], str]] = {
     "means of columns": means,
     "compress": compressed,
@@ -159,4 +165,5 @@ OTHERS: dict[str, Callable[[], str]] = {
     "other caps": other_caps,
     "predict, then learn": predicted_first,
     "compositional": compositional,
+    "independent points": independent,
 }

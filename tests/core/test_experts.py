@@ -88,7 +88,9 @@ def test_a_mixture_of_numbers(alike):
     committee = Committee(3, 1, True, Sizes(8, 8, 64, False), True, "auto", 0)
     chosen = np.flatnonzero(committee.mixture.used[0])
     committee.mixture.used[0, chosen[5:]] = 0
-    for shares in (committee.mixture.shares, committee.mixture.past, committee.mixture.recent):
+    mixture = committee.mixture
+    kinds = mixture.shares, mixture.past, mixture.recent, mixture.wide_shares, mixture.wide_past
+    for shares in kinds:
         shares[0, chosen[5:]] = 0.0
         shares /= shares.sum()
     numbers, out = np.zeros((N, committee.experts, 1)), np.empty((N, 1, 1))
@@ -98,7 +100,8 @@ def test_a_mixture_of_numbers(alike):
     expected = [twin.step(*row) for row in zip(opinions, y, weights, strict=True)]
     assert np.allclose(out[:, 0, 0], expected, rtol=1e-6, atol=1e-8)
     assert committee.mixture.scales[0] == pytest.approx(twin.scale)
-    assert committee.mixture.pair[0] == pytest.approx(twin.pair)
+    assert committee.mixture.wide_scales[0] == pytest.approx(twin.wide_scale)
+    assert committee.mixture.ways[0] == pytest.approx(twin.ways)
 
 
 @pytest.mark.parametrize("full", [False, True])

@@ -11,10 +11,18 @@ from kernelstream.core.triangles import (
     multiply_lower4,
     multiply_reduced,
     multiply_symmetric,
+    pack,
     reduce_symmetric,
     square_columns,
 )
-from kernelstream.models._auto._group import packed, unpacked
+from kernelstream.models._auto._group import packed, triangle, unpacked, zero_triangle
+
+
+def triangle_of(random, above=0.0):
+    """A triangle of 33 rows as it is held; ``above`` the diagonal is what the rows have there."""
+    numbers = np.full(triangle(33), above)
+    pack(random.normal(size=(33, 33)), numbers)
+    return numbers
 
 
 @compiled
@@ -49,7 +57,7 @@ def back_by_twos(matrix, n, u, v, h, g, squares):
 @pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 8, 31, 32])
 def test_two_products_have_the_bits_of_one_and_columns_their_squares(n):
     random = np.random.default_rng(n)
-    matrix, u = random.normal(size=33 * 34 // 2), random.normal(size=(2, 33))
+    matrix, u = triangle_of(random), random.normal(size=(2, 33))
     found, expected, rest = np.full((3, 33), 7.0), np.full((2, 33), 7.0), np.empty((2, 33))
     back_by_twos(matrix, n, *u, *found)
     for r in range(2):
@@ -62,18 +70,28 @@ def test_two_products_have_the_bits_of_one_and_columns_their_squares(n):
 
 @pytest.mark.parametrize("n", [0, 1, 4, 33])
 def test_a_triangle_is_unpacked_and_packed(n):
-    numbers = np.random.default_rng(n).normal(size=33 * 34 // 2)
-    lower = unpacked(numbers, n)
-    for i in range(n):
-        assert np.array_equal(lower[i, : i + 1], numbers[i * (i + 1) // 2 :][: i + 1])
+    numbers = triangle_of(np.random.default_rng(n))
+    lower, first = unpacked(numbers, n), 0
+    for i in range(n):  # each row up to the end of its block of four
+        assert np.array_equal(lower[i, : i + 1], numbers[first:][: i + 1])
         assert np.all(lower[i, i + 1 :] == 0.0)
-    assert np.array_equal(packed(np.asfortranarray(lower)), numbers[: n * (n + 1) // 2])
+        first += 4 * (i // 4 + 1)
+    assert triangle(n) == first
+    assert np.array_equal(packed(np.asfortranarray(lower)), numbers[:first])
+
+
+@pytest.mark.parametrize("n", [1, 33, 129, 401])
+def test_rows_of_a_triangle_begin_where_vectors_do(n):
+    numbers = zero_triangle(n)
+    assert numbers.shape == (triangle(n),)
+    assert not numbers.any()
+    assert numbers.ctypes.data % 64 == 0
 
 
 @pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 8, 31, 32])
 def test_four_products_have_the_bits_of_one(n):
     random = np.random.default_rng(n)
-    matrix, u = random.normal(size=33 * 34 // 2), random.normal(size=(4, 33))
+    matrix, u = triangle_of(random), random.normal(size=(4, 33))
     found, expected, rest = np.full((4, 33), 7.0), np.full((4, 33), 7.0), np.empty((2, 33))
     four_at_once(matrix, n, u, found)
     for r in range(4):
@@ -84,20 +102,21 @@ def test_four_products_have_the_bits_of_one(n):
 @pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 8, 31, 32])
 def test_reduced_and_multiplied_at_once(n):
     random = np.random.default_rng(n)
-    matrix, (u, v) = random.normal(size=33 * 34 // 2), random.normal(size=(2, 33))
+    matrix, (u, v) = triangle_of(random, above=np.inf), random.normal(size=(2, 33))
     found, expected = (matrix.copy(), np.zeros(33)), (matrix.copy(), np.zeros(33))
     at_once(found[0], n, 0.3, v, u, found[1])
     one_by_one(expected[0], n, 0.3, v, u, expected[1])
-    for a, b in zip(found, expected, strict=True):
-        assert np.array_equal(a, b)
+    assert np.array_equal(unpacked(found[0], 33), unpacked(expected[0], 33))
+    assert np.array_equal(found[1], expected[1])
     change = np.tril(0.3 * np.outer(v[:n], v[:n]))
-    np.testing.assert_allclose(unpacked(matrix - found[0], n), change, atol=1e-13)
+    reduced = unpacked(matrix, n) - unpacked(found[0], n)
+    np.testing.assert_allclose(reduced, change, atol=1e-13)
 
 
 @pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 8, 31, 32])
 def test_products_with_a_triangle(n):
     random = np.random.default_rng(n)
-    matrix, u = random.normal(size=33 * 34 // 2), random.normal(size=33)
+    matrix, u = triangle_of(random), random.normal(size=33)
     found = np.full((3, 33), 7.0)
     all_triangular(matrix, n, u, *found)
     lower = unpacked(matrix, n)

@@ -132,23 +132,50 @@ def sum4(typingctx, a):
     return _number(_lanes), codegen
 
 
+def _mixed(builder, x, y, *places):
+    """A vector of numbers of x (places 0 to 3) and y (4 to 7)."""
+    return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(_I32, 4), places))
+
+
+def _columns(builder, a, b, c, d):
+    """The columns of the matrix with these rows."""
+    even = _mixed(builder, a, b, 0, 4, 2, 6), _mixed(builder, c, d, 0, 4, 2, 6)
+    odd = _mixed(builder, a, b, 1, 5, 3, 7), _mixed(builder, c, d, 1, 5, 3, 7)
+    halves = (0, 1, 4, 5), (2, 3, 6, 7)
+    return [_mixed(builder, *pair, *half) for half in halves for pair in (even, odd)]
+
+
 @intrinsic
 def sums4(typingctx, a, b, c, d):
     """The four numbers ``sum4`` of a, of b, of c and of d, with the same bits."""
 
     def codegen(context, builder, signature, values):
-        def mixed(x, y, *places):
-            return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(_I32, 4), places))
-
-        a, b, c, d = values
-        even = mixed(a, b, 0, 4, 2, 6), mixed(c, d, 0, 4, 2, 6)
-        odd = mixed(a, b, 1, 5, 3, 7), mixed(c, d, 1, 5, 3, 7)
-        halves = [
-            builder.fadd(mixed(*pair, 0, 1, 4, 5), mixed(*pair, 2, 3, 6, 7)) for pair in (even, odd)
-        ]
-        return builder.fadd(*halves)
+        first, second, third, fourth = _columns(builder, *values)
+        return builder.fadd(builder.fadd(first, third), builder.fadd(second, fourth))
 
     return _lanes(_lanes, _lanes, _lanes, _lanes), codegen
+
+
+@intrinsic(prefer_literal=True)
+def column4(typingctx, a, b, c, d, k):
+    """Column k of the matrix with the rows a, b, c and d."""
+
+    def codegen(context, builder, signature, values):
+        return _columns(builder, *values[:4])[k.literal_value]
+
+    return _lanes(_lanes, _lanes, _lanes, _lanes, k), codegen
+
+
+@intrinsic(prefer_literal=True)
+def mirrored4(typingctx, a, b, c, d, k):
+    """Row k of the symmetric matrix whose lower triangle is that of the rows a, b, c and d."""
+    row = k.literal_value
+
+    def codegen(context, builder, signature, values):
+        column = _columns(builder, *values[:4])[row]
+        return _mixed(builder, values[row], column, *range(row), *range(4 + row, 8))
+
+    return _lanes(_lanes, _lanes, _lanes, _lanes, k), codegen
 
 
 def _load(kind, result):

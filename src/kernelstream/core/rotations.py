@@ -6,12 +6,12 @@ go side by side. Between two rows all numbers turn alike: lanes of a vector.
 
 import math
 
-from kernelstream.core.jit import INTERPRETED, inner
+from kernelstream.core.jit import INTERPRETED, inline, inner
 from kernelstream.core.lanes import fma
 from kernelstream.core.triangles import row_start
 
 if not INTERPRETED:
-    from kernelstream.core.lanes import fma4, load4, multiply4, spread4, store4
+    from kernelstream.core.lanes import column4, fma4, lane4, load4, multiply4, spread4, store4
 
 
 @inner
@@ -25,20 +25,50 @@ def rotate(numbers, start, first, last, cosines, sines):
     numbers[start + last] = x
 
 
-@inner
-def _rotate4(a, b, c, d, at, bt, ct, dt, first, last, cosines, sines):
-    """``rotate`` of four rows; numbers of ``a`` begin at ``at`` ..."""
-    w, x, y, z = a[at + first], b[bt + first], c[ct + first], d[dt + first]
-    for q in range(first, last):
-        cosine, sine = cosines[q], sines[q]
-        nw, nx, ny, nz = a[at + q + 1], b[bt + q + 1], c[ct + q + 1], d[dt + q + 1]
-        a[at + q] = fma(cosine, w, -sine * nw)
-        b[bt + q] = fma(cosine, x, -sine * nx)
-        c[ct + q] = fma(cosine, y, -sine * ny)
-        d[dt + q] = fma(cosine, z, -sine * nz)
-        w, x = fma(sine, w, cosine * nw), fma(sine, x, cosine * nx)
-        y, z = fma(sine, y, cosine * ny), fma(sine, z, cosine * nz)
-    a[at + last], b[bt + last], c[ct + last], d[dt + last] = w, x, y, z
+if INTERPRETED:
+
+    def _rotate4(a, b, c, d, at, bt, ct, dt, first, last, cosines, sines):
+        """``rotate`` of four rows; numbers of ``a`` begin at ``at`` ..."""
+        for row, start in ((a, at), (b, bt), (c, ct), (d, dt)):
+            rotate(row, start, first, last, cosines, sines)
+
+else:
+
+    @inner
+    def _rotate4(a, b, c, d, at, bt, ct, dt, first, last, cosines, sines):
+        """``rotate`` of four rows; numbers of ``a`` begin at ``at`` ...
+
+        The rows are lanes of a vector, four columns at a time; with the bits of one by one.
+        """
+        q = first
+        if q + 4 <= last:
+            w, x = load4(a, 0, at + q), load4(b, 0, bt + q)
+            y, z = load4(c, 0, ct + q), load4(d, 0, dt + q)
+            carry = column4(w, x, y, z, 0)
+            while q + 4 <= last:
+                w, x = load4(a, 0, at + q + 1), load4(b, 0, bt + q + 1)
+                y, z = load4(c, 0, ct + q + 1), load4(d, 0, dt + q + 1)
+                e, carry = _rotated(carry, column4(w, x, y, z, 0), cosines[q], sines[q])
+                f, carry = _rotated(carry, column4(w, x, y, z, 1), cosines[q + 1], sines[q + 1])
+                g, carry = _rotated(carry, column4(w, x, y, z, 2), cosines[q + 2], sines[q + 2])
+                h, carry = _rotated(carry, column4(w, x, y, z, 3), cosines[q + 3], sines[q + 3])
+                store4(a, at + q, column4(e, f, g, h, 0))
+                store4(b, bt + q, column4(e, f, g, h, 1))
+                store4(c, ct + q, column4(e, f, g, h, 2))
+                store4(d, dt + q, column4(e, f, g, h, 3))
+                q += 4
+            a[at + q], b[bt + q] = lane4(carry, 0), lane4(carry, 1)
+            c[ct + q], d[dt + q] = lane4(carry, 2), lane4(carry, 3)
+        rotate(a, at, q, last, cosines, sines)
+        rotate(b, bt, q, last, cosines, sines)
+        rotate(c, ct, q, last, cosines, sines)
+        rotate(d, dt, q, last, cosines, sines)
+
+    @inline
+    def _rotated(x, y, cosine, sine):
+        """What stays of a rotation of x and y, and what goes on."""
+        c, s = spread4(cosine), spread4(sine)
+        return fma4(c, x, multiply4(spread4(-sine), y)), fma4(s, x, multiply4(c, y))
 
 
 @inner

@@ -1,21 +1,31 @@
 """Products with triangles, and with symmetric matrices of which a triangle is held.
 
-Lower triangles are held row by row without what is above the diagonal: row i begins at
-``row_start(i)``. For a symmetric matrix that is all there is: half of the memory to go through.
-Sums have the order that is written here: see ``lanes``.
+Lower triangles are held row by row, each up to the end of the diagonal's block of four: row i
+begins at ``row_start(i)``, a multiple of four. What is above the diagonal there is 0 in a triangle,
+and not looked at in a symmetric matrix. Sums have the order that is written here: see ``lanes``.
 """
 
 from kernelstream.core.jit import INTERPRETED, compiled, inline, inner
 from kernelstream.core.lanes import dot, fma
 
 if not INTERPRETED:
-    from kernelstream.core.lanes import fma4, lane4, load4, spread4, store4, sum4, sums4, zero4
+    from kernelstream.core.lanes import (
+        fma4,
+        load4,
+        mirrored4,
+        spread4,
+        store4,
+        sum4,
+        sums4,
+        zero4,
+    )
 
 
 @inline
 def row_start(i):
     """Where row i of a triangle begins."""
-    return i * (i + 1) // 2
+    block = i // 4
+    return 4 * (block + 1) * (i - 2 * block)
 
 
 @compiled
@@ -39,12 +49,16 @@ def pack(lower, out):
 @inner
 def reduce_symmetric(matrix, n, gain, v):
     """A -= gain v v^T for a symmetric A."""
-    place = 0
     for i in range(n):
-        c = -gain * v[i]
-        for q in range(i + 1):
-            matrix[place + q] = fma(c, v[q], matrix[place + q])
-        place += i + 1
+        _reduce_row(matrix, i, gain, v)
+
+
+@inline
+def _reduce_row(matrix, i, gain, v):
+    """Row i of A -= gain v v^T."""
+    row, c = row_start(i), -gain * v[i]
+    for q in range(i + 1):
+        matrix[row + q] = fma(c, v[q], matrix[row + q])
 
 
 if INTERPRETED:
@@ -95,6 +109,12 @@ if INTERPRETED:
 
 else:
 
+    @inline
+    def _four_rows(i):
+        """Where rows i to i + 3 begin, which end in the same block."""
+        a = row_start(i)
+        return a, a + i + 4, a + 2 * (i + 4), a + 3 * (i + 4)
+
     @inner
     def multiply_symmetric(matrix, n, u, h):
         """h = A u for a symmetric A.
@@ -104,7 +124,7 @@ else:
         for i in range(0, n - 3, 4):
             a = b = c = d = zero4()
             ua, ub, uc, ud = spread4(u[i]), spread4(u[i + 1]), spread4(u[i + 2]), spread4(u[i + 3])
-            ra, rb, rc, rd = row_start(i), row_start(i + 1), row_start(i + 2), row_start(i + 3)
+            ra, rb, rc, rd = _four_rows(i)
             for q in range(0, i, 4):
                 x, y = load4(u, 0, q), load4(h, 0, q)
                 row = load4(matrix, 0, ra + q)
@@ -116,27 +136,19 @@ else:
                 row = load4(matrix, 0, rd + q)
                 d, y = fma4(row, x, d), fma4(row, ud, y)
                 store4(h, q, y)
-            _multiply_block(matrix, i, u, h, sums4(a, b, c, d))
+            sums = sums4(a, b, c, d)
+            a, b = load4(matrix, 0, ra + i), load4(matrix, 0, rb + i)
+            c, d = load4(matrix, 0, rc + i), load4(matrix, 0, rd + i)
+            store4(h, i, _multiply_block(a, b, c, d, ua, ub, uc, ud, sums))
         for i in range(n - n % 4, n):
             _multiply_row(matrix, i, u, h)
 
     @inline
-    def _corners(i):
-        """Where column i of rows i to i + 3 is."""
-        a, b, c, d = row_start(i), row_start(i + 1), row_start(i + 2), row_start(i + 3)
-        return a + i, b + i, c + i, d + i
-
-    @inline
-    def _multiply_block(matrix, i, u, h, sums):
-        """``sums`` and what the diagonal block of rows i to i + 3 adds to them, into h."""
-        ra, rb, rc, rd = _corners(i)
-        ba, ca, da = matrix[rb], matrix[rc], matrix[rd]
-        cb, db, dc = matrix[rc + 1], matrix[rd + 1], matrix[rd + 2]
-        a, b, c, d = u[i], u[i + 1], u[i + 2], u[i + 3]
-        h[i] = fma(da, d, fma(ca, c, fma(ba, b, fma(matrix[ra], a, lane4(sums, 0)))))
-        h[i + 1] = fma(db, d, fma(cb, c, fma(matrix[rb + 1], b, fma(ba, a, lane4(sums, 1)))))
-        h[i + 2] = fma(dc, d, fma(matrix[rc + 2], c, fma(cb, b, fma(ca, a, lane4(sums, 2)))))
-        h[i + 3] = fma(matrix[rd + 3], d, fma(dc, c, fma(db, b, fma(da, a, lane4(sums, 3)))))
+    def _multiply_block(a, b, c, d, ua, ub, uc, ud, sums):
+        """``sums`` and the product with the block that has the lower triangle of a, b, c, d."""
+        sums = fma4(mirrored4(a, b, c, d, 0), ua, sums)
+        sums = fma4(mirrored4(a, b, c, d, 1), ub, sums)
+        return fma4(d, ud, fma4(mirrored4(a, b, c, d, 2), uc, sums))
 
     @inline
     def _multiply_row(matrix, i, u, h):
@@ -164,7 +176,7 @@ else:
             ua, ub, uc, ud = spread4(u[i]), spread4(u[i + 1]), spread4(u[i + 2]), spread4(u[i + 3])
             va, vb = spread4(-gain * v[i]), spread4(-gain * v[i + 1])
             vc, vd = spread4(-gain * v[i + 2]), spread4(-gain * v[i + 3])
-            ra, rb, rc, rd = row_start(i), row_start(i + 1), row_start(i + 2), row_start(i + 3)
+            ra, rb, rc, rd = _four_rows(i)
             for q in range(0, i, 4):
                 w, x, y = load4(v, 0, q), load4(u, 0, q), load4(h, 0, q)
                 row = fma4(va, w, load4(matrix, 0, ra + q))
@@ -180,47 +192,33 @@ else:
                 store4(matrix, rd + q, row)
                 d, y = fma4(row, x, d), fma4(row, ud, y)
                 store4(h, q, y)
-            for j in range(i, i + 4):  # the diagonal block
-                _reduce_row(matrix, i, j, gain, v)
-            _multiply_block(matrix, i, u, h, sums4(a, b, c, d))
+            w, sums = load4(v, 0, i), sums4(a, b, c, d)
+            a, b = fma4(va, w, load4(matrix, 0, ra + i)), fma4(vb, w, load4(matrix, 0, rb + i))
+            c, d = fma4(vc, w, load4(matrix, 0, rc + i)), fma4(vd, w, load4(matrix, 0, rd + i))
+            store4(matrix, ra + i, a)
+            store4(matrix, rb + i, b)
+            store4(matrix, rc + i, c)
+            store4(matrix, rd + i, d)
+            store4(h, i, _multiply_block(a, b, c, d, ua, ub, uc, ud, sums))
         for i in range(n - n % 4, n):
-            _reduce_row(matrix, 0, i, gain, v)
+            _reduce_row(matrix, i, gain, v)
             _multiply_row(matrix, i, u, h)
-
-    @inline
-    def _reduce_row(matrix, first, i, gain, v):
-        """Row i of A -= gain v v^T from column ``first`` on."""
-        row, c = row_start(i), -gain * v[i]
-        for q in range(first, i + 1):
-            matrix[row + q] = fma(c, v[q], matrix[row + q])
 
     @inner
     def multiply_lower(matrix, n, u, h):
         """h = A u for a lower triangle A, four rows at a time."""
         for i in range(0, n - 3, 4):
             a = b = c = d = zero4()
-            ra, rb, rc, rd = row_start(i), row_start(i + 1), row_start(i + 2), row_start(i + 3)
-            for q in range(0, i, 4):
+            ra, rb, rc, rd = _four_rows(i)
+            for q in range(0, i + 4, 4):
                 x = load4(u, 0, q)
                 a = fma4(load4(matrix, 0, ra + q), x, a)
                 b = fma4(load4(matrix, 0, rb + q), x, b)
                 c = fma4(load4(matrix, 0, rc + q), x, c)
                 d = fma4(load4(matrix, 0, rd + q), x, d)
-            _multiply_corner(matrix, i, u, h, sums4(a, b, c, d))
+            store4(h, i, sums4(a, b, c, d))
         for i in range(n - n % 4, n):
             _multiply_last(matrix, i, u, h)
-
-    @inline
-    def _multiply_corner(matrix, i, u, h, sums):
-        """``sums`` and what the diagonal block of rows i to i + 3 of a triangle adds, into h."""
-        ra, rb, rc, rd = _corners(i)
-        a, b, c, d = u[i], u[i + 1], u[i + 2], u[i + 3]
-        h[i] = fma(matrix[ra], a, lane4(sums, 0))
-        h[i + 1] = fma(matrix[rb + 1], b, fma(matrix[rb], a, lane4(sums, 1)))
-        h[i + 2] = fma(matrix[rc], a, lane4(sums, 2))
-        h[i + 2] = fma(matrix[rc + 2], c, fma(matrix[rc + 1], b, h[i + 2]))
-        h[i + 3] = fma(matrix[rd + 1], b, fma(matrix[rd], a, lane4(sums, 3)))
-        h[i + 3] = fma(matrix[rd + 3], d, fma(matrix[rd + 2], c, h[i + 3]))
 
     @inline
     def _multiply_last(matrix, i, u, h):
@@ -250,8 +248,8 @@ else:
         """Rows i to i + 3 of A u and of A v."""
         a = b = c = d = zero4()
         e = f = k = w = zero4()
-        ra, rb, rc, rd = row_start(i), row_start(i + 1), row_start(i + 2), row_start(i + 3)
-        for q in range(0, i, 4):
+        ra, rb, rc, rd = _four_rows(i)
+        for q in range(0, i + 4, 4):
             x, y = load4(u, 0, q), load4(v, 0, q)
             row = load4(matrix, 0, ra + q)
             a, e = fma4(row, x, a), fma4(row, y, e)
@@ -261,33 +259,23 @@ else:
             c, k = fma4(row, x, c), fma4(row, y, k)
             row = load4(matrix, 0, rd + q)
             d, w = fma4(row, x, d), fma4(row, y, w)
-        _multiply_corner(matrix, i, u, h, sums4(a, b, c, d))
-        _multiply_corner(matrix, i, v, g, sums4(e, f, k, w))
+        store4(h, i, sums4(a, b, c, d))
+        store4(g, i, sums4(e, f, k, w))
 
     @inner
     def multiply_back(matrix, n, u, h):
         """h = A^T u for a lower triangle A, four rows at a time."""
         for i in range(0, n - 3, 4):
             a, b, c, d = spread4(u[i]), spread4(u[i + 1]), spread4(u[i + 2]), spread4(u[i + 3])
-            ra, rb, rc, rd = row_start(i), row_start(i + 1), row_start(i + 2), row_start(i + 3)
-            for q in range(0, i, 4):
+            ra, rb, rc, rd = _four_rows(i)
+            store4(h, i, zero4())
+            for q in range(0, i + 4, 4):
                 y = fma4(load4(matrix, 0, ra + q), a, load4(h, 0, q))
                 y = fma4(load4(matrix, 0, rb + q), b, y)
                 y = fma4(load4(matrix, 0, rc + q), c, y)
                 store4(h, q, fma4(load4(matrix, 0, rd + q), d, y))
-            _multiply_back_corner(matrix, i, u, h)
         for i in range(n - n % 4, n):
             _multiply_back_last(matrix, i, u, h)
-
-    @inline
-    def _multiply_back_corner(matrix, i, u, h):
-        """What the diagonal block of rows i to i + 3 adds to nothing."""
-        ra, rb, rc, rd = _corners(i)
-        a, b, c, d = u[i], u[i + 1], u[i + 2], u[i + 3]
-        h[i] = fma(matrix[rd], d, fma(matrix[rc], c, fma(matrix[rb], b, matrix[ra] * a)))
-        h[i + 1] = fma(matrix[rd + 1], d, fma(matrix[rc + 1], c, matrix[rb + 1] * b))
-        h[i + 2] = fma(matrix[rd + 2], d, matrix[rc + 2] * c)
-        h[i + 3] = matrix[rd + 3] * d
 
     @inline
     def _multiply_back_last(matrix, i, u, h):
@@ -302,8 +290,10 @@ else:
         for i in range(0, n - 3, 4):
             a, b, c, d = spread4(u[i]), spread4(u[i + 1]), spread4(u[i + 2]), spread4(u[i + 3])
             e, f, k, w = spread4(v[i]), spread4(v[i + 1]), spread4(v[i + 2]), spread4(v[i + 3])
-            ra, rb, rc, rd = row_start(i), row_start(i + 1), row_start(i + 2), row_start(i + 3)
-            for q in range(0, i, 4):
+            ra, rb, rc, rd = _four_rows(i)
+            store4(h, i, zero4())
+            store4(g, i, zero4())
+            for q in range(0, i + 4, 4):
                 row = load4(matrix, 0, ra + q)
                 x, y = fma4(row, a, load4(h, 0, q)), fma4(row, e, load4(g, 0, q))
                 row = load4(matrix, 0, rb + q)
@@ -313,8 +303,6 @@ else:
                 row = load4(matrix, 0, rd + q)
                 store4(h, q, fma4(row, d, x))
                 store4(g, q, fma4(row, w, y))
-            _multiply_back_corner(matrix, i, u, h)
-            _multiply_back_corner(matrix, i, v, g)
         for i in range(n - n % 4, n):
             _multiply_back_last(matrix, i, u, h)
             _multiply_back_last(matrix, i, v, g)
@@ -323,8 +311,9 @@ else:
     def square_columns(matrix, n, h):
         """The sums of squares of the columns of a lower triangle A, four rows at a time."""
         for i in range(0, n - 3, 4):
-            ra, rb, rc, rd = row_start(i), row_start(i + 1), row_start(i + 2), row_start(i + 3)
-            for q in range(0, i, 4):
+            ra, rb, rc, rd = _four_rows(i)
+            store4(h, i, zero4())
+            for q in range(0, i + 4, 4):
                 row, y = load4(matrix, 0, ra + q), load4(h, 0, q)
                 y = fma4(row, row, y)
                 row = load4(matrix, 0, rb + q)
@@ -333,11 +322,6 @@ else:
                 y = fma4(row, row, y)
                 row = load4(matrix, 0, rd + q)
                 store4(h, q, fma4(row, row, y))
-            for q in range(i, i + 4):
-                total = 0.0
-                for j in range(q, i + 4):
-                    total = fma(matrix[row_start(j) + q], matrix[row_start(j) + q], total)
-                h[q] = total
         for i in range(n - n % 4, n):
             h[i], row_i = 0.0, row_start(i)
             for q in range(i + 1):

@@ -65,8 +65,8 @@ class GroupState(NamedTuple):
     status: NDArray[np.void]  # (1,) GROUP_STATUS
     points: NDArray[np.float64]  # (p, m)
     norms: NDArray[np.float64]  # (m,) sum_j scale_j z_j^2
-    inverse: NDArray[np.float64]  # (m (m + 1) / 2,) T, a triangle row by row
-    covariance: NDArray[np.float64]  # (m (m + 1) / 2,) of w, second order, likewise
+    inverse: NDArray[np.float64]  # (t,) T, a triangle: see ``triangles``
+    covariance: NDArray[np.float64]  # (t,) of w, second order, likewise
     weights: NDArray[np.float64]  # (e o, m) w
     scales: NDArray[np.float64]  # (p,)
     slopes: NDArray[np.float64]  # (p,) mean squares of the function's slopes, or ...
@@ -77,10 +77,9 @@ class GroupState(NamedTuple):
 
 
 @inner
-def kernel_row(group, z, k):
-    """Kernel values of ``z`` with all points into ``k``. Returns sum_j scale_j z_j^2."""
+def kernel_row(group, z, n, k):
+    """Kernel values of ``z`` with the first n points into ``k``. Returns sum_j scale_j z_j^2."""
     status = group.status[0]
-    n = status.points
     square = 0.0
     for i in range(n):
         k[i] = 0.0
@@ -253,11 +252,11 @@ def coordinates(group, rows, t, calm, k, u, squares):
     """
     n = group.status[0].points
     if calm < 2 or t + 4 > len(rows):
-        squares[0] = kernel_row(group, rows[t], k[0])
+        squares[0] = kernel_row(group, rows[t], n, k[0])
         multiply_lower(group.inverse, n, k[0], u[0])
         return 1
     for r in range(4):
-        squares[r] = kernel_row(group, rows[t + r], k[r])
+        squares[r] = kernel_row(group, rows[t + r], n, k[r])
     multiply_lower4(group.inverse, n, k, u)
     return 4
 
@@ -278,9 +277,10 @@ def group_pass(group, outputs, rows, targets, sample_weights, out, first, varian
     status = group.status[0]
     capacity = len(group.norms)
     experts = len(group.rates) + 1
-    h, last, v, work = np.empty((4, capacity))
-    alphas = np.empty((3, capacity))
-    k_rows, u_rows, squares = np.empty((4, capacity)), np.empty((4, capacity)), np.empty(4)
+    width = (capacity + 3) // 4 * 4  # rows begin where vectors do
+    h, last, v, work = np.empty((4, width))
+    alphas = np.empty((3, width))
+    k_rows, u_rows, squares = np.empty((4, width)), np.empty((4, width)), np.empty(4)
     begin, end, calm = 0, 0, 2  # rows in these arrays, rows since the points have changed
     values, gradient = np.empty((experts, outputs)), np.empty(outputs)
     slope = np.empty((outputs, rows.shape[1]))
@@ -352,12 +352,12 @@ def shrink_group(group, outputs, most):
 
 @compiled
 def fill_gram(group, out):
-    """Kernel values among the points into ``out`` (n, n)."""
+    """Kernel values among the points into the lower triangle of ``out`` (n, n)."""
     z = np.empty(len(group.points))
     for i in range(len(out)):
         for j in range(len(z)):
             z[j] = group.points[j, i]
-        kernel_row(group, z, out[i])
+        kernel_row(group, z, i, out[i])
         out[i, i] = group.status[0].amplitude + 1.0
 
 

@@ -22,7 +22,7 @@ from kernelstream.core.experts.learning import learn_classes
 from kernelstream.core.experts.steps import follow_noises, softmax
 from kernelstream.core.jit import compiled, inner
 from kernelstream.core.lanes import dot, fma
-from kernelstream.core.triangles import multiply_lower, multiply_symmetric
+from kernelstream.core.triangles import multiply_lower, multiply_symmetric, row_start
 
 
 @inner
@@ -32,13 +32,11 @@ def return_to_prior(group, kept, gain, h):
     Sigma <- kept (Sigma - gain h h^T) + (1 - kept) K, mu <- sqrt(kept) mu.
     """
     n = group.status[0].points
-    place = 0
     for i in range(n):
-        c = -gain * h[i]
+        c, row = -gain * h[i], row_start(i)
         for q in range(i + 1):
-            group.covariance[place + q] = kept * fma(c, h[q], group.covariance[place + q])
-        place += i + 1
-        group.covariance[place - 1] += 1.0 - kept
+            group.covariance[row + q] = kept * fma(c, h[q], group.covariance[row + q])
+        group.covariance[row + i] += 1.0 - kept
     if kept < 1.0:
         root = math.sqrt(kept)
         for row in range(len(group.weights)):
@@ -100,7 +98,7 @@ def tracker_pass(
             status.noise = noise
             for c in range(len(noises)):
                 noises[c] = noise
-        square = kernel_row(group, z, k)
+        square = kernel_row(group, z, n, k)
         multiply_lower(group.inverse, n, k, u)
         reach = min(dot(u, 0, u, 0, 0, n), k_xx)
         novelty = k_xx - reach

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from scipy.linalg import rq
 
 from kernelstream.core.experts.group import GroupState
-from kernelstream.models._auto._group import Group, live, packed
+from kernelstream.core.triangles import pack
+from kernelstream.models._auto._group import TRIANGLES, Group, live, unpacked
 from kernelstream.parts import Arrays
 
 _SETTINGS = ("scale", "power", "shrinkage")
@@ -27,6 +28,8 @@ def group_arrays(group: Group) -> Arrays:
         name: np.ascontiguousarray(live(name, getattr(group.state, name), group.order))
         for name in GroupState._fields[1:]
     }
+    for name in TRIANGLES:
+        arrays[name] = _flat(unpacked(getattr(group.state, name), group.order))
     if not len(group.state.noises):  # of several targets alone
         del arrays["noises"]
     return {**arrays, "turn": group.turn.copy(), "base": group.base.copy()}
@@ -56,7 +59,14 @@ def read_group(
         raise ValueError("the settings of a group are out of range")
     arrays = {"noises": np.empty(0), **arrays}
     for name in GroupState._fields[1:]:
-        fill({name: live(name, getattr(group.state, name), group.order)}, arrays)
+        if name in TRIANGLES:
+            lower = np.zeros((group.order, group.order))
+            held = _flat(lower)
+            fill({name: held}, arrays)
+            lower[np.tril_indices(group.order)] = held
+            pack(lower, getattr(group.state, name))
+        else:
+            fill({name: live(name, getattr(group.state, name), group.order)}, arrays)
     fill({"turn": group.turn, "base": group.base}, arrays)
     if min(part.min(initial=0.0) for part in (group.state.scales, group.state.slopes)) < 0.0:
         raise ValueError("the scales of a group are negative")
@@ -65,6 +75,11 @@ def read_group(
     if not group.residual() <= 1e-3:
         raise ValueError("the factor of a group does not belong to its points")
     return group
+
+
+def _flat(lower: NDArray[np.float64]) -> NDArray[np.float64]:
+    """As files hold a lower triangle: row by row, and nothing else."""
+    return lower[np.tril_indices(len(lower))]
 
 
 def _triangular(arrays: Arrays) -> Arrays:
@@ -82,7 +97,7 @@ def _triangular(arrays: Arrays) -> Arrays:
     upper, turn = rq(factor)
     covariance = turn @ (lower + np.tril(lower, -1).T) @ turn.T
     return {
-        **kept, "inverse": packed(upper.T), "covariance": packed(covariance),
+        **kept, "inverse": _flat(upper.T), "covariance": _flat(covariance),
         "weights": arrays["weights"] @ turn.T,
     }  # fmt: skip
 

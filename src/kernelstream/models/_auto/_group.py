@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh, qr
-from scipy.linalg.blas import dsyrk, dtrmm
-from scipy.linalg.lapack import dlauum, dpotrf, dtrtri
 
+from kernelstream.core.elimination import eliminate, spread_values, square_product
 from kernelstream.core.experts.group import (
     GROUP_STATUS,
     NOVEL,
@@ -37,17 +36,25 @@ _LEAST = 1e-12
 
 #: Arrays of a group whose last axis is as long as there are points, and triangles of that size.
 _BY_POINT = ("points", "norms", "weights")
-_TRIANGLES = ("inverse", "covariance")
+TRIANGLES = ("inverse", "covariance")
 
 
 def triangle(n: int) -> int:
-    """Numbers in a triangle of n rows."""
-    return n * (n + 1) // 2
+    """Numbers in a triangle of n rows, as it is held: where row n would begin."""
+    return 4 * (n // 4 + 1) * (n - 2 * (n // 4))
+
+
+def zero_triangle(n: int) -> NDArray[np.float64]:
+    """Room for n rows, where a vector never lies in two lines of the processor's cache."""
+    size = triangle(n)
+    numbers = np.zeros(size + 7)
+    first = -(numbers.ctypes.data // 8) % 8
+    return numbers[first : first + size]
 
 
 def live(name: str, array: NDArray[Any], points: int) -> NDArray[Any]:
     """The part of a group's array that belongs to its points."""
-    if name in _TRIANGLES:
+    if name in TRIANGLES:
         return array[: triangle(points)]
     return array[..., :points] if name in _BY_POINT else array
 
@@ -61,7 +68,7 @@ def unpacked(numbers: NDArray[np.float64], n: int) -> NDArray[np.float64]:
 
 def packed(lower: NDArray[np.float64]) -> NDArray[np.float64]:
     """The reverse: the lower triangle of a matrix row by row."""
-    result = np.empty(triangle(len(lower)))
+    result = np.zeros(triangle(len(lower)))
     pack(np.ascontiguousarray(lower), result)
     return result
 
@@ -124,8 +131,8 @@ class Group:
         status["interval"] = 8 if outputs <= 3 else 16
         room = most + 1
         self.state = GroupState(
-            status, np.zeros((features, room)), np.zeros(room), np.zeros(triangle(room)),
-            np.zeros(triangle(room)), np.zeros(((1 + len(rates)) * outputs, room)),
+            status, np.zeros((features, room)), np.zeros(room), zero_triangle(room),
+            zero_triangle(room), np.zeros(((1 + len(rates)) * outputs, room)),
             np.ones(features), np.zeros(features),
             np.zeros((features, features) if full else (0, 0)), np.array(rates, dtype=float),
             np.zeros(1 + len(rates)), np.ones(outputs if numbers and outputs > 1 else 0),
@@ -141,7 +148,7 @@ class Group:
     ) -> int:
         """Bytes of a group, in closed form."""
         room, experts = most + 1, 1 + rates
-        held = room * (features + 2 + room + experts * outputs) + 3 * features
+        held = room * (features + 1 + experts * outputs) + 2 * triangle(room) + 3 * features
         held += 2 * features * features * full + rates + experts
         held += outputs if numbers and outputs > 1 else 0
         return 8 * held + GROUP_STATUS.itemsize
@@ -204,7 +211,11 @@ class Group:
 
     def gram(self) -> NDArray[np.float64]:
         """Kernel values among the points."""
-        values = np.empty((self.order, self.order))
+        lower = self._lower_gram()
+        return lower + np.tril(lower, -1).T  # type: ignore[no-any-return]
+
+    def _lower_gram(self) -> NDArray[np.float64]:
+        values = np.zeros((self.order, self.order))
         fill_gram(self.state, values)
         return values
 
@@ -267,26 +278,41 @@ class Group:
         status = state.status
         if n == 0:
             return
-        # Transposed, in the order of BLAS: triangles are upper ones, and nothing is copied.
-        values = _inverse(unpacked(state.inverse, n).T)  # L^T: of the functions at the points
-        functions = state.weights[:, :n] @ values
-        spread = dtrmm(1.0, _root(unpacked(state.covariance, n)), values, overwrite_b=1)
+        values, spread = self._spread()
+        functions = state.weights[:, :n] @ values.T
         if self.age >= FIRST_SCALES:
             self._learn_metric()
-        gram, least = self.gram(), 0.1 * NOVEL * (status[0]["amplitude"] + 1.0)
-        root, info = dpotrf(gram.T)
-        if info or not (np.square(root.diagonal()) > least).all():
+        gram, least = self._lower_gram(), 0.1 * NOVEL * (status[0]["amplitude"] + 1.0)
+        inverse, covariance = _eliminated(gram, everywhere=False), np.zeros((n, n))
+        if (np.square(inverse.diagonal()) < 1.0 / least).all():
+            square_product(inverse, spread, covariance)
+        else:
             own = independent_points(gram, least)
             state.points[:, : len(own)] = state.points[:, own]
             state.norms[: len(own)] = state.norms[own]
-            functions, gram, spread = functions[:, own], gram[np.ix_(own, own)], spread[:, own]
             status["points"] = n = len(own)
-            root, info = dpotrf(gram.T)
-        inverse = _inverse(root)
-        pack(inverse.T, state.inverse)
-        state.weights[:, :n] = functions @ inverse
-        covariance = dsyrk(1.0, dtrmm(1.0, inverse, spread, side=1, overwrite_b=1), trans=1)
-        pack(_less_certain(covariance, kept).T, state.covariance)
+            functions, inverse = functions[:, own], _eliminated(gram[np.ix_(own, own)], False)
+            spread = inverse @ spread[own]
+            covariance = spread @ spread.T
+        pack(inverse, state.inverse)
+        state.weights[:, :n] = functions @ inverse.T
+        pack(_less_certain(covariance, kept), state.covariance)
+
+    def _spread(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """L, the values of the coordinates' functions at the points, and L G.
+
+        G is a root of the covariance; of those of least variance rounding may make it indefinite.
+        """
+        n = self.order
+        inverse, covariance = (unpacked(getattr(self.state, name), n) for name in TRIANGLES)
+        values, spread = np.zeros((2, n, n))
+        covariance.reshape(-1)[:: n + 1] += _LEAST
+        spread_values(inverse, covariance, values, spread)
+        if not np.isfinite(spread.diagonal()).all():
+            sizes, axes = eigh(covariance, lower=True)
+            root = qr(np.sqrt(np.maximum(sizes, _LEAST))[:, None] * axes.T, mode="r")[0]
+            spread = values @ root.T
+        return values, spread
 
     def _learn_metric(self) -> None:
         state, n = self.state, self.order
@@ -333,10 +359,13 @@ class Group:
         status, n = self.state.status, self.order
         status["most"] = most
         changed = {}
-        for name in (*_BY_POINT, *_TRIANGLES):
+        for name in (*_BY_POINT, *TRIANGLES):
             old = getattr(self.state, name)
-            size = triangle(most + 1) if name in _TRIANGLES else most + 1
-            changed[name] = np.zeros((*old.shape[:-1], size))
+            changed[name] = (
+                zero_triangle(most + 1)
+                if name in TRIANGLES
+                else np.zeros((*old.shape[:-1], most + 1))
+            )
             live(name, changed[name], n)[...] = live(name, old, n)
         self.state = GroupState(**{**self.state._asdict(), **changed})
 
@@ -350,44 +379,27 @@ class Group:
         self.state.status["interval"] = 8 if self.outputs <= 3 else 16
 
 
-def _inverse(upper: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of an upper triangle, by halves: products are faster than what LAPACK does."""
-    n = len(upper)
-    if n <= 64:
-        return dtrtri(upper)[0]  # type: ignore[no-any-return]
-    half, result = n // 2, np.zeros((n, n), order="F")
-    first, second = _inverse(upper[:half, :half]), _inverse(upper[half:, half:])
-    result[:half, :half], result[half:, half:] = first, second
-    corner = dtrmm(-1.0, first, upper[:half, half:])
-    result[:half, half:] = dtrmm(1.0, second, corner, side=1, overwrite_b=1)
+def _eliminated(lower: NDArray[np.float64], everywhere: bool) -> NDArray[np.float64]:
+    """What ``eliminate`` makes of a lower triangle."""
+    result = np.zeros_like(lower)
+    eliminate(lower, everywhere, result)
     return result
 
 
 def _less_certain(covariance: NDArray[np.float64], kept: float) -> NDArray[np.float64]:
-    """(kept inverse(C) + (1 - kept) I)^-1 of a C whose upper triangle is given; likewise.
+    """(kept inverse(C) + (1 - kept) I)^-1 of a C whose lower triangle is given; likewise.
 
     It is (I - kept E^-1) / (1 - kept) with E = kept I + (1 - kept) C, whose condition is good.
     """
     if kept == 1.0:
         return covariance
+    diagonal = slice(None, None, len(covariance) + 1)
     covariance *= 1.0 - kept
-    np.fill_diagonal(covariance, covariance.diagonal() + kept)
-    root = dpotrf(covariance, overwrite_a=1)[0]
-    result: NDArray[np.float64] = dlauum(_inverse(root), overwrite_c=1)[0]
+    covariance.reshape(-1)[diagonal] += kept
+    result = _eliminated(covariance, everywhere=True)
     result *= -kept / (1.0 - kept)
-    np.fill_diagonal(result, result.diagonal() + 1.0 / (1.0 - kept))
+    result.reshape(-1)[diagonal] += 1.0 / (1.0 - kept)
     return result
-
-
-def _root(lower: NDArray[np.float64]) -> NDArray[np.float64]:
-    """An upper triangle U with U^T U = C, a covariance of which the lower triangle is held."""
-    np.fill_diagonal(lower, lower.diagonal() + _LEAST)
-    root, info = dpotrf(lower.T)
-    if info == 0:
-        return root  # type: ignore[no-any-return]
-    sizes, axes = eigh(lower, lower=True)  # rounding made it indefinite
-    upper = qr(np.sqrt(np.maximum(sizes, _LEAST))[:, None] * axes.T, mode="r")[0]
-    return upper  # type: ignore[no-any-return]
 
 
 def amplitude(scale: float, numbers: bool) -> float:
