@@ -25,6 +25,15 @@ def test_targets_that_grow(factor):
     model.fingerprint()  # can be written
 
 
+def test_counts_that_are_mostly_zero_are_not_predicted_by_the_last_one():
+    """The last value is exact in most rows, and twice as far off as the mean in all others."""
+    random = np.random.default_rng(0)
+    X, often = random.normal(size=(2000, 4)), random.random(2000) < 0.05
+    y = np.where(often, random.exponential(5.0, size=2000).round(), 0.0)
+    made = AutoRegressor(random_state=0).predict_then_learn(X, y)
+    assert np.square(made - y)[20:].mean() < 1.1 * y[20:].var()
+
+
 @pytest.mark.parametrize("value", [1e6, 1e150])
 def test_one_target_far_out(value):
     X, _, y = rows()

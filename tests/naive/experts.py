@@ -125,39 +125,56 @@ class Group:
         return said, v
 
 
+class Shares:
+    """Of experts, by likelihood; a little is given back."""
+
+    def __init__(self, experts):
+        self.now = self.past = np.full(experts, 1.0 / experts)
+        self.seen = 0
+
+    def step(self, errors, scale, importance):
+        self.seen += 1
+        shares = self.now * likelihoods(errors, scale) ** importance
+        shares /= shares.sum()
+        self.past = self.past + (shares - self.past) / (self.seen + 1.0)
+        self.now = 0.999 * shares + 0.001 * (0.9 * self.past + 0.1 / len(shares))
+
+
+def likelihoods(errors, scale):
+    """Of Student's t with 4 degrees of freedom, the largest 1."""
+    found = (1.0 + errors**2 / (4.0 * scale)) ** -2.5
+    return found / found.max()
+
+
 class NumberMixture:
     """Experts of numbers mixed: shares by likelihood, a pool by ridge regression on differences."""
 
     def __init__(self, experts, spread):
-        self.shares = self.past = np.full(experts, 1.0 / experts)
-        self.pair, self.scale = np.full(2, 0.5), 1.0
-        self.seen = 0
+        self.shares, self.wide = Shares(experts), Shares(experts)
+        self.ways, self.scale, self.wide_scale = np.full(3, 1.0 / 3.0), 1.0, 1.0
         self.moment = np.zeros(experts)
         self.covariance, self.spread = spread * np.eye(experts), spread
 
     def step(self, numbers, y, importance):
         """The prediction from before the row."""
         e = len(numbers)
-        first = self.shares @ numbers
+        first, third = self.shares.now @ numbers, self.wide.now @ numbers
         x = numbers - first
         powers = self.covariance @ self.moment
-        second = first + powers @ x
-        made = self.pair @ [first, second]
-        self.seen += 1
-        rate = max(1.0 / (self.seen + 1.0), 1.0 / 512.0)
-        noise = self.scale
-        error = y - np.append(numbers, [first, second])
-        likelihood = -2.5 * np.log1p(error**2 / (4.0 * noise))
-        counts = 5.0 / (4.0 + error[e] ** 2 / noise)
-        self.scale = max(1e-12, noise + rate * (counts * error[e] ** 2 - noise))
-        shares = self.shares * np.exp(importance * (likelihood[:e] - likelihood[:e].max()))
-        shares /= shares.sum()
-        self.past = self.past + (shares - self.past) / (self.seen + 1.0)
-        self.shares = 0.999 * shares + 0.001 * (0.9 * self.past + 0.1 / e)
-        odds = self.pair[1] / self.pair[0] * np.exp(importance * (likelihood[-1] - likelihood[-2]))
-        self.pair = 0.999 * np.array([1.0, odds]) / (1.0 + odds) + 0.0005
+        ways = np.array([first, first + powers @ x, third])
+        made = self.ways @ ways
+        noise, wide = self.scale, self.wide_scale
+        error = y - ways
+        self.shares.step(y - numbers, noise, importance)
+        self.wide.step(y - numbers, wide, importance)
+        rate = max(1.0 / (self.shares.seen + 1.0), 1.0 / 512.0)
+        counts = 5.0 / (4.0 + error[0] ** 2 / noise)
+        self.scale = max(1e-12, noise + rate * (counts * error[0] ** 2 - noise))
+        self.wide_scale = (1.0 - rate) * wide + rate * min(error[0] ** 2, 25.0 * wide)
+        shares = self.ways * likelihoods(error, wide) ** importance
+        self.ways = 0.999 * shares / shares.sum() + 0.001 / 3.0
         # A target three deviations from what was predicted at most; then some way to the prior.
-        target = powers @ x + np.clip(error[-1], -3.0 * np.sqrt(noise), 3.0 * np.sqrt(noise))
+        target = powers @ x + np.clip(error[1], -3.0 * np.sqrt(noise), 3.0 * np.sqrt(noise))
         precision = np.linalg.inv(self.covariance) + importance * np.outer(x, x) / noise
         moment = self.moment + importance * target * x / noise
         reduced = np.linalg.inv(precision)

@@ -316,11 +316,12 @@ def _mix_numbers(
     program: Program, mixture: MixtureState, targets: int, opinions: dict[int, Vector]
 ) -> Vector:
     """``core.experts.mixture.mix_numbers`` without learning; the last mixtures, one a target."""
-    parts = mixture.shares, mixture.powers, mixture.pair
-    shares, powers, pair = (part[-targets:] for part in parts)
+    parts = mixture.shares, mixture.wide_shares, mixture.powers, mixture.ways
+    shares, wide, powers, ways = (part[-targets:] for part in parts)
     first = program.total([each * shares[:, k] for k, each in opinions.items()])
     added = program.total([(each - first) * powers[:, k] for k, each in opinions.items()])
-    return first * pair[:, 0] + (first + added) * pair[:, 1]
+    third = program.total([each * wide[:, k] for k, each in opinions.items()])
+    return first * ways[:, 0] + (first + added) * ways[:, 1] + third * ways[:, 2]
 
 
 def _mix_classes(program: Program, mixture: MixtureState, opinions: dict[int, Vector]) -> Vector:
@@ -330,7 +331,7 @@ def _mix_classes(program: Program, mixture: MixtureState, opinions: dict[int, Ve
     shares, powers = mixture.shares[-1], mixture.powers[-1]
     first = program.total([p * shares[k] for k, p in above.items()])
     second = program.total([p.log() * powers[k] for k, p in above.items()]).softmax()
-    mixed = first * mixture.pair[-1, 0] + second * mixture.pair[-1, 1]
+    mixed = first * mixture.ways[-1, 0] + second * mixture.ways[-1, 1]
     return _calibrated(program, mixed, mixture.calibration[-1, :3])
 
 

@@ -1,8 +1,13 @@
-"""Experts mixed online: by shares, by a learned pool, and by the better of the two.
+"""Experts mixed online: by shares, by a learned pool, and by the better of these ways.
 
 Shares follow the likelihood of each expert; a little of them is always given back to what experts
 had on average so far, so that one that was good before returns fast. The pool of classes is a
 geometric mean whose powers are learned, that of numbers a least squares fit on the differences.
+
+Numbers have shares of two kinds. In the first, errors are measured by how large they usually are;
+so an expert that is exact in most rows leads, however far it is off in the others, as the last
+value is where most targets are zero. In the second, wide ones, they are measured by their mean
+square, and those few rows count.
 """
 
 import math
@@ -32,6 +37,8 @@ LONG = 1e4
 #: Variance of what that fit adds to the share of an expert, before any row: experts that resemble
 #: each other must not be played off against each other.
 SPREAD = 0.03
+#: Errors beyond so many times the root of their mean square count as this much in it.
+FARTHEST = 5.0
 
 
 class MixtureState(NamedTuple):
@@ -47,9 +54,12 @@ class MixtureState(NamedTuple):
     recent: NDArray[np.float64]  # (mixtures, e) and lately
     powers: NDArray[np.float64]  # (mixtures, e)
     squares: NDArray[np.float64]  # (mixtures, e, e) of gradients (diagonal); or a covariance
-    pair: NDArray[np.float64]  # (mixtures, 2) shares of the two ways
+    ways: NDArray[np.float64]  # (mixtures, 2) shares of the two ways; of three for numbers
     calibration: NDArray[np.float64]  # (mixtures, 9) see `calibrate`: numbers, their covariance
-    scales: NDArray[np.float64]  # (mixtures,) squared errors of numbers
+    scales: NDArray[np.float64]  # (mixtures,) squared errors of numbers, as they usually are
+    wide_shares: NDArray[np.float64]  # (mixtures, e); (0, e) for classes
+    wide_past: NDArray[np.float64]
+    wide_scales: NDArray[np.float64]  # (mixtures,) mean squared errors
 
 
 def uncalibrated() -> NDArray[np.float64]:
@@ -59,36 +69,80 @@ def uncalibrated() -> NDArray[np.float64]:
 
 
 @inner
-def share_out(mixture, m, importance, likelihood):
-    """Shares after a row with these log likelihoods."""
-    experts = mixture.shares.shape[1]
-    count, total, top = 0, 0.0, -math.inf
-    for e in range(experts):
-        if mixture.used[m, e]:
+def share_out(used, shares, importance, likelihood):
+    """Shares (e,) after a row with these log likelihoods."""
+    total, top = 0.0, -math.inf
+    for e in range(len(shares)):
+        if used[e]:
             top = max(top, likelihood[e])
-            count += 1
-    for e in range(experts):
-        if mixture.used[m, e]:
-            mixture.shares[m, e] *= math.exp(importance * (likelihood[e] - top))
-            total += mixture.shares[m, e]
-    slow = 1.0 / (mixture.seen[0] + 1.0)
-    fast = max(slow, 1.0 / RECENT)
-    for e in range(experts):
-        if mixture.used[m, e]:
-            share = mixture.shares[m, e] / total
-            mixture.past[m, e] += slow * (share - mixture.past[m, e])
-            mixture.recent[m, e] += fast * (share - mixture.recent[m, e])
-            back = 0.9 * mixture.past[m, e] + 0.1 / count
-            mixture.shares[m, e] = (1.0 - BACK) * share + BACK * back
+    for e in range(len(shares)):
+        if used[e]:
+            shares[e] *= math.exp(importance * (likelihood[e] - top))
+            total += shares[e]
+    for e in range(len(shares)):
+        if used[e]:
+            shares[e] /= total
 
 
 @inner
-def share_pair(mixture, m, importance, first, second):
-    """Shares of the two ways after a row with these log likelihoods."""
+def average(used, shares, means, rate):
+    for e in range(len(shares)):
+        if used[e]:
+            means[e] += rate * (shares[e] - means[e])
+
+
+@inner
+def give_back(used, shares, past):
+    """A little of the shares goes to what experts had on average."""
+    count = 0
+    for e in range(len(shares)):
+        if used[e]:
+            count += 1
+    for e in range(len(shares)):
+        if used[e]:
+            back = 0.9 * past[e] + 0.1 / count
+            shares[e] = (1.0 - BACK) * shares[e] + BACK * back
+
+
+@inner
+def follow_shares(mixture, m, importance, likelihood):
+    """Everything about the shares after a row with these log likelihoods."""
+    used, shares = mixture.used[m], mixture.shares[m]
+    share_out(used, shares, importance, likelihood)
+    slow = 1.0 / (mixture.seen[0] + 1.0)
+    average(used, shares, mixture.past[m], slow)
+    average(used, shares, mixture.recent[m], max(slow, 1.0 / RECENT))
+    give_back(used, shares, mixture.past[m])
+
+
+@inner
+def follow_wide_shares(mixture, m, importance, likelihood):
+    used, shares = mixture.used[m], mixture.wide_shares[m]
+    share_out(used, shares, importance, likelihood)
+    average(used, shares, mixture.wide_past[m], 1.0 / (mixture.seen[0] + 1.0))
+    give_back(used, shares, mixture.wide_past[m])
+
+
+@inner
+def share_pair(ways, importance, first, second):
+    """Shares of two ways after a row with these log likelihoods."""
     apart = importance * (second - first)
-    odds = mixture.pair[m, 1] / mixture.pair[m, 0] * math.exp(min(600.0, max(-600.0, apart)))
-    mixture.pair[m, 0] = (1.0 - BACK) / (1.0 + odds) + 0.5 * BACK
-    mixture.pair[m, 1] = 1.0 - mixture.pair[m, 0]
+    odds = ways[1] / ways[0] * math.exp(min(600.0, max(-600.0, apart)))
+    ways[0] = (1.0 - BACK) / (1.0 + odds) + 0.5 * BACK
+    ways[1] = 1.0 - ways[0]
+
+
+@inner
+def share_ways(ways, importance, likelihood):
+    """The same of more than two."""
+    total, top = 0.0, -math.inf
+    for k in range(len(ways)):
+        top = max(top, likelihood[k])
+    for k in range(len(ways)):
+        ways[k] *= math.exp(importance * (likelihood[k] - top))
+        total += ways[k]
+    for k in range(len(ways)):
+        ways[k] = (1.0 - BACK) * ways[k] / total + BACK / len(ways)
 
 
 @inner
@@ -183,7 +237,7 @@ def mix_classes(mixture, probabilities, targets, sample_weights, out):
                 total += second[c]
             for c in range(classes):
                 second[c] /= total
-                out[t, m, c] = mixture.pair[m, 0] * first[c] + mixture.pair[m, 1] * second[c]
+                out[t, m, c] = mixture.ways[m, 0] * first[c] + mixture.ways[m, 1] * second[c]
             best, low, high = calibrate(mixture.calibration, m, out, t)
             if len(targets) == 0:
                 continue
@@ -199,10 +253,10 @@ def mix_classes(mixture, probabilities, targets, sample_weights, out):
                     mixture.squares[m, e, e] += slope * slope
                     step = POWER_STEP / math.sqrt(mixture.squares[m, e, e] + 1e-6)
                     mixture.powers[m, e] += step * slope
-            share_out(mixture, m, importance, likelihood)
+            follow_shares(mixture, m, importance, likelihood)
             a = math.log((1.0 - FLOOR) * first[y] + floor)
             b = math.log((1.0 - FLOOR) * second[y] + floor)
-            share_pair(mixture, m, importance, a, b)
+            share_pair(mixture.ways[m], importance, a, b)
 
 
 @inner
@@ -244,30 +298,41 @@ def mix_numbers(mixture, numbers, targets, sample_weights, out):
     """numbers (n, experts, q) to out (n, sets, q), then learn the weights."""
     experts, each = numbers.shape[1], numbers.shape[2]
     x, h, likelihood = np.empty(experts), np.empty(experts), np.empty(experts)
+    made, of_ways = np.empty(3), np.empty(3)
     for t in range(len(numbers)):
         if len(targets):
             mixture.seen[0] += 1.0
         rate = max(1.0 / (mixture.seen[0] + 1.0), 1.0 / RECENT)
         for m in range(len(mixture.shares)):
-            c, first = m % each, 0.0
+            c, first, third = m % each, 0.0, 0.0
             for e in range(experts):
                 if mixture.used[m, e]:
                     first += mixture.shares[m, e] * numbers[t, e, c]
+                    third += mixture.wide_shares[m, e] * numbers[t, e, c]
             second = first
             for e in range(experts):
                 x[e] = numbers[t, e, c] - first if mixture.used[m, e] else 0.0
                 second += mixture.powers[m, e] * x[e]
-            out[t, m // each, c] = mixture.pair[m, 0] * first + mixture.pair[m, 1] * second
+            made[0], made[1], made[2] = first, second, third
+            ways = mixture.ways[m]
+            out[t, m // each, c] = ways[0] * first + ways[1] * second + ways[2] * third
             if len(targets) == 0:
                 continue
             y, importance = targets[t, c], sample_weights[t]
             # One scale for all: where all of them err, one that is usually exact loses no more.
-            scale = mixture.scales[m]
+            scale, wide = mixture.scales[m], mixture.wide_scales[m]
             for e in range(experts):
                 if mixture.used[m, e]:
                     likelihood[e] = log_density(y - numbers[t, e, c], scale)
-            share_out(mixture, m, importance, likelihood)
-            a, b = log_density(y - first, scale), log_density(y - second, scale)
+            follow_shares(mixture, m, importance, likelihood)
+            for e in range(experts):
+                if mixture.used[m, e]:
+                    likelihood[e] = log_density(y - numbers[t, e, c], wide)
+            follow_wide_shares(mixture, m, importance, likelihood)
+            for k in range(len(made)):
+                of_ways[k] = log_density(y - made[k], wide)
+            share_ways(ways, importance, of_ways)
             fit_pool(mixture, m, x, h, y - second, importance)
             mixture.scales[m] = follow_scale(scale, y - first, rate)
-            share_pair(mixture, m, importance, a, b)
+            square = min((y - first) ** 2, FARTHEST**2 * wide)
+            mixture.wide_scales[m] = max(1e-12, wide + rate * (square - wide))

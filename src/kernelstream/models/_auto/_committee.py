@@ -177,15 +177,17 @@ class Committee:
         sets = np.stack([any_] if self.delayed else [all_, any_])
         used = np.repeat(sets, self.targets, axis=0).astype(np.int64)
         even = used / used.sum(axis=1, keepdims=True)
-        e = self.experts
-        squares = np.zeros((len(used), e, e))
+        e, count = self.experts, len(used)
+        squares, ways, wide = np.zeros((count, e, e)), 2, even[:0]
         if self.numbers:
             squares[:, range(e), range(e)] = SPREAD * used
+            ways, wide = 3, even
         return MixtureState(
             used, np.zeros(1), even.copy(), even.copy(), even.copy(),
             np.zeros_like(even) if self.numbers else even.copy(),
-            squares, np.full((len(used), 2), 0.5),
-            np.tile(uncalibrated(), (len(used), 1)), np.ones(len(used)),
+            squares, np.full((count, ways), 1.0 / ways),
+            np.tile(uncalibrated(), (count, 1)), np.ones(count),
+            wide.copy(), wide.copy(), np.ones(len(wide)),
         )  # fmt: skip
 
     @property
@@ -309,7 +311,8 @@ class Committee:
         self.last[:] = (self.last + shift) * stretch
         self.level[:] = (self.level + shift) * stretch
         square = np.resize(np.minimum(stretch, 1e100) ** 2, len(self.mixture.scales))
-        self.mixture.scales[:] = np.clip(self.mixture.scales * square, 1e-12, 1e8)
+        for scales in (self.mixture.scales, self.mixture.wide_scales):
+            scales[:] = np.clip(scales * square, 1e-12, 1e8)
 
     def group_losses(self) -> NDArray[np.float64]:
         """Of each group's experts, weighted by their shares; inf where there is no group."""
@@ -338,7 +341,8 @@ class Committee:
             if self.numbers:
                 own = range(mine.start, mine.stop)
                 mixture.squares[:, own, own] = SPREAD
-        for shares in (mixture.shares, mixture.past, mixture.recent):
+        wide = (mixture.wide_shares, mixture.wide_past) if self.numbers else ()
+        for shares in (mixture.shares, mixture.past, mixture.recent, *wide):
             shares[:, mine] = start * mixture.used[:, mine]
             shares /= shares.sum(axis=1, keepdims=True)
 

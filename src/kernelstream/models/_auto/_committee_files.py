@@ -95,10 +95,11 @@ def read_committee(
 
 
 def _as_now(committee: Committee, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Earlier files have a scale of errors for each expert, and calibrate by first-order steps.
+    """Earlier files have a scale of errors for each expert, calibrate by first-order steps, and mix
+    numbers in two ways.
 
     The scale of all of them together, and the three numbers of the calibration, are where it
-    begins.
+    begins; the third way predicts nothing until it has learned.
     """
     mixture, found = committee.mixture, dict(arrays)
     scales, numbers = found["mixture_scales"], found["mixture_calibration"]
@@ -106,6 +107,14 @@ def _as_now(committee: Committee, arrays: Mapping[str, Any]) -> Mapping[str, Any
         found["mixture_scales"] = np.ascontiguousarray(scales[:, -2])
     if numbers.shape == (len(mixture.used), 6) and numbers.dtype == np.float64:
         found["mixture_calibration"] = np.column_stack([numbers[:, :3], mixture.calibration[:, 3:]])
+    if "mixture_pair" in found:
+        found["mixture_ways"] = found.pop("mixture_pair")
+        if committee.numbers:
+            found["mixture_ways"] = np.pad(found["mixture_ways"], ((0, 0), (0, 1)))
+        for name in ("shares", "past", "scales"):
+            of_classes = getattr(mixture, f"wide_{name}")
+            wide = found[f"mixture_{name}"] if committee.numbers else of_classes
+            found[f"mixture_wide_{name}"] = wide
     if "owners" not in found:
         found |= _fewer_rows(committee, found)
     return found
@@ -149,9 +158,12 @@ def _check_committee(committee: Committee) -> None:
     mixture, sums = committee.mixture, committee.mixture.shares.sum(axis=1)
     used = np.isin(mixture.used, (0, 1)).all()
     shares = (mixture.shares >= 0.0).all() and np.allclose(sums, 1.0)
-    pairs = (mixture.pair > 0.0).all() and np.allclose(mixture.pair.sum(axis=1), 1.0)
+    wide = (mixture.wide_shares >= 0.0).all() and np.allclose(mixture.wide_shares.sum(axis=1), 1.0)
+    ways = (mixture.ways >= 0.0).all() and np.allclose(mixture.ways.sum(axis=1), 1.0)
+    ways = ways and bool((mixture.ways[:, :2] > 0.0).all())
     variances = mixture.calibration[:, [3, 5, 8]]
-    if not used or not shares or not pairs or min(mixture.scales.min(), variances.min()) <= 0.0:
+    positive = (mixture.scales, mixture.wide_scales, variances)
+    if not (used and shares and wide and ways and all((part > 0.0).all() for part in positive)):
         raise ValueError("the shares of the experts are out of range")
     for place, group in enumerate(committee.groups):
         mine = mixture.used[:, SIZE * place : SIZE * (place + 1)]

@@ -156,7 +156,8 @@ def _committee_bytes(
             experts += LINEAR_STATUS.itemsize
             count += 1
     targets, classes = (outputs, 1) if numbers else (1, outputs)
-    mixture = 8 * targets * (1 if delayed else 2) * (count * (count + 5) + 12) + 8
+    wide = 2 * count + 2 if numbers else 0
+    mixture = 8 * targets * (1 if delayed else 2) * (count * (count + 5) + 12 + wide) + 8
     rows = chained(classes)
     counts = 8 * len(DECAYS) * (rows + 1) * classes + 16 * rows
     return groups + experts + mixture + counts

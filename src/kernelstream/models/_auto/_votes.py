@@ -40,10 +40,13 @@ def _groups(experts: Any) -> list[tuple[Group, NDArray[np.float64]]]:
     committee = experts.leading
     mixture, last = committee.mixture, slice(-committee.targets, None)
     used, shares, powers = mixture.used[-1] != 0, mixture.shares[last], mixture.powers[last]
-    first, second = mixture.pair[last].T[:, :, None]
+    first, second, *third = mixture.ways[last].T[:, :, None]
     if committee.numbers:  # the second mixture adds to what the first one says
         first = first + second * (1.0 - powers[:, used].sum(axis=1, keepdims=True))
-    weights = np.where(used, first * shares + second * powers, 0.0)
+    weights = first * shares + second * powers
+    for way in third:
+        weights = weights + way * mixture.wide_shares[last]
+    weights = np.where(used, weights, 0.0)
     found = []
     for place, group in enumerate(committee.groups):
         mine = slice(SIZE * place, SIZE * (place + 1))
