@@ -8,9 +8,16 @@ import pytest
 from scipy.sparse import csr_array
 
 from benchmarks import importances as stream
-from kernelstream import POLKClassifier, StreamModel, load
+from kernelstream import KRLSTClassifier, KRLSTRegressor, POLKClassifier, StreamModel, load
 from kernelstream.buffer import Buffer
-from kernelstream.importances import EACH, LOOK, ColumnImportances, features_by_column, raw_column
+from kernelstream.importances import (
+    EACH,
+    FORGET,
+    LOOK,
+    ColumnImportances,
+    features_by_column,
+    raw_column,
+)
 from kernelstream.models._validation import check_rows
 from tests.cli.conftest import rows, tool
 
@@ -237,3 +244,59 @@ def test_a_column_that_names_its_rows_is_not_said_to_matter(cities):
     assert "id" not in model.what_it_did().split()
     later = {name: column[-5:] for name, column in rows.items() if name != "y"}
     assert not any("id" in name for each in model.explain(later) for name in str(each).split())
+
+
+class Quick(Counting):
+    """The same without deviations."""
+
+    def _predict_means(self, X):
+        return self.predict(X)
+
+
+def test_a_model_that_predicts_fast_without_deviations_has_larger_looks_but_fewer():
+    rows = stream.changing_rows(4 * LOOK, False, seed=7)
+    model = StreamModel.for_rows(rows, "y", "krlst")
+    X, y = model.admit(rows)
+    found, estimator = ColumnImportances(), Quick(factored=False)
+    weights = []
+    for first in range(0, 4 * LOOK, LOOK):
+        part = slice(first, first + LOOK)
+        found.follow(X[part], y[part], model.preparation, estimator)
+        weights.append(found.weights.get("x0"))
+    asked = 6 * EACH // 13 * 13
+    assert estimator.asked == [asked, asked]
+    # What was there before weighs as much after so many rows as with other models.
+    assert weights == [None, asked // 13, asked // 13, asked // 13 * (1.0 + FORGET**2)]
+
+
+@pytest.mark.parametrize("task", ["classes", "numbers", "several", "sparse", "folded"])
+def test_functions_alone_are_what_krlst_predicts(task):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(400, 600 if task == "folded" else 5))
+    y = np.sin(2.0 * X[:, 0]) + X[:, 1]
+    if task == "sparse":
+        X = csr_array(np.where(X > 0.5, X, 0.0))
+    if task == "classes":
+        y = np.digitize(y, [-0.5, 0.5])
+        model = KRLSTClassifier(forget=1.0, learn_scales=True).partial_fit(X, y)
+        found = model._predict_means(X)
+        assert found.sum(axis=1) == pytest.approx(np.ones(400))
+        assert (found.argmax(axis=1) == model.predict(X)).all()
+        # Who is not certain says less.
+        assert (found.max(axis=1) >= model.predict_proba(X).max(axis=1) - 1e-9).all()
+        return
+    y = np.column_stack([y, 1000.0 - 50.0 * y]) if task == "several" else y
+    model = KRLSTRegressor(max_points=100, learn_scales=True).partial_fit(X, y)
+    for many in (1, 400):
+        found, expected = model._predict_means(X[:many]), model.predict(X[:many])
+        assert found.shape == expected.shape
+        assert found == pytest.approx(expected, abs=1e-8 * np.abs(y).max())
+
+
+def test_explanations_while_rows_wait_for_the_unit_of_the_target():
+    rows = stream.changing_rows(60, False, seed=8)
+    model = StreamModel.for_rows(rows, "y", "polk").learn(rows)
+    part = stream.part_of(rows, 0, 2)
+    found = model.explain(part)
+    assert [each.prediction for each in found] == model.predict(part).tolist()
+    assert [(each.columns, each.points) for each in found] == [({}, [])] * 2

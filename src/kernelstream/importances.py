@@ -19,9 +19,12 @@ LOOK = 256
 EACH = 104
 #: So many times as many for a model with a factor of its Gram matrix, whose steps cost as much as
 #: tens of predictions; and the entries of the rows that are predicted at once, at most.
-_MORE, _ENTRIES = 6, 65_536
-#: What is left of a look's weight after another one.
-FORGET = 0.6
+_FACTORED, _ENTRIES = 6, 65_536
+#: The same for a model that predicts faster without its deviations, and of how many looks it has
+#: one: its steps are so short that what a look costs besides its predictions counts.
+_QUICK, _APART = 6, 2
+#: What is left of a look's weight 256 rows later.
+FORGET = 0.5
 #: Columns looked at at once, so that each is in at least some rows; then it is the others' turn.
 _MOST_COLUMNS = 15
 #: Texts that share features and are named, and the number of the others.
@@ -72,7 +75,8 @@ class ColumnImportances:
     mean of what that adds to the loss follows the stream. With many columns each has its turn.
 
     Losses are, of numbers, the absolute error; of classes the squared error of the probabilities:
-    both tell more with few rows than the part of wrong predictions.
+    both tell more with few rows than the part of wrong predictions. Of KRLS-T only the functions
+    are evaluated, not how certain they are, on more rows but in every other look.
     """
 
     def __init__(self) -> None:
@@ -93,9 +97,11 @@ class ColumnImportances:
         self._latest = (*self._latest, (X.copy(), targets.copy()))
         self.rows += len(targets)
         if self.rows % LOOK == 0:
-            X, targets = self._rows()
+            apart = _APART if _is_quick(estimator) else 1
+            if self.rows // LOOK % apart == 0:
+                columns = features_by_column(preparation)
+                self._look(*self._rows(), columns, estimator, FORGET**apart)
             self._latest = ()
-            self._look(X, targets, features_by_column(preparation), estimator)
 
     def _rows(self) -> tuple[NDArray[np.float64], NDArray[Any]]:
         """Those since the last look."""
@@ -108,6 +114,7 @@ class ColumnImportances:
         targets: NDArray[Any],
         columns: Mapping[str, Sequence[int]],
         estimator: Any,
+        kept: float,
     ) -> None:
         names = list(columns)
         first = self._turn * _MOST_COLUMNS % len(names) if len(names) > _MOST_COLUMNS else 0
@@ -140,7 +147,7 @@ class ColumnImportances:
         )
         for name in names:
             mean = 0.0 if varying.isdisjoint(columns[name]) else next(added)
-            weights[name] = FORGET * weights.get(name, 0.0) + count
+            weights[name] = kept * weights.get(name, 0.0) + count
             means[name] = means.get(name, 0.0)
             means[name] += count / weights[name] * (mean - means[name])
         # New ones: an error later must leave these as they were.
@@ -203,17 +210,23 @@ class ColumnImportances:
 
 
 def _affordable(estimator: Any, width: int) -> int:
-    """Predictions of a look, a fifth of what 256 steps of the estimator cost, or less."""
+    """Predictions of a look: with all else, a fifth of what the steps since the last one cost."""
     model = getattr(estimator, "regressor", estimator)  # where it learns in units
-    if not getattr(model, "_factored", False):
-        return EACH
-    return max(EACH, min(_MORE * EACH, _ENTRIES // width))
+    more = _FACTORED if getattr(model, "_factored", False) else 1
+    more = _QUICK if _is_quick(model) else more
+    return max(EACH, min(more * EACH, _ENTRIES // width))
+
+
+def _is_quick(estimator: Any) -> bool:
+    """Whether it predicts without deviations, in a fraction of the time."""
+    return hasattr(estimator, "_predict_means")
 
 
 def losses_of(estimator: Any, X: Any, y: NDArray[Any]) -> NDArray[np.float64] | None:
     """(n,) losses; None where there is nothing to lose yet."""
+    means = getattr(estimator, "_predict_means", None)
     if not hasattr(estimator, "predict_proba"):
-        wrong = np.abs(estimator.predict(X) - y)
+        wrong = np.abs((means or estimator.predict)(X) - y)
         if y.ndim == 1:
             return wrong
         spread = y.std(axis=0)  # several numbers count alike, whatever their units
@@ -221,6 +234,6 @@ def losses_of(estimator: Any, X: Any, y: NDArray[Any]) -> NDArray[np.float64] | 
     classes = estimator.classes_
     if len(classes) < 2:
         return None
-    wrong = estimator.predict_proba(X)
+    wrong = (means or estimator.predict_proba)(X)
     wrong[np.arange(len(y)), np.searchsorted(classes, y)] -= 1.0
     return np.square(wrong).sum(axis=1)  # type: ignore[no-any-return]

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kernelstream.models import _parameters as p
 from kernelstream.models._auto._group import Group
 from kernelstream.models._auto._tracker import Tracker, TrackerState
 from kernelstream.models._auto._units import RowUnits
 from kernelstream.models._experts import ExpertClassifier, ExpertEstimator, ExpertRegressor
+from kernelstream.models._validation import check_rows
 from kernelstream.parameters import Number, Whole
 from kernelstream.registry import Method, register
 from kernelstream.search import Choices, LogRange
@@ -118,6 +122,13 @@ class _KRLST(ExpertEstimator):
             return self.amplitude
         return 1.0 if self._numbers else 10.0
 
+    def _predict_means(self, X: Any) -> NDArray[np.float64]:
+        """What the functions alone predict, in a fraction of the time: see ``importances.py``.
+
+        Numbers, or probabilities that are not less for being uncertain.
+        """
+        return self._fitted().means(check_rows(self, X))  # type: ignore[no-any-return]
+
     def _check_room(self, outputs: int) -> None:
         self._most(max(outputs, self._known))
 
@@ -149,6 +160,9 @@ class KRLSTClassifier(_KRLST, ExpertClassifier):
     >>> bool(model.score(X_test, y_test) > 0.95)
     True
     """
+
+    def _predict_means(self, X: Any) -> NDArray[np.float64]:
+        return self._probabilities(super()._predict_means(X))
 
 
 class KRLSTRegressor(_KRLST, ExpertRegressor):
@@ -184,6 +198,9 @@ class KRLSTRegressor(_KRLST, ExpertRegressor):
     @property
     def _noise(self) -> float:
         return 0.0 if self.noise == "auto" else self.noise
+
+    def _predict_means(self, X: Any) -> NDArray[np.float64]:
+        return self._flat(super()._predict_means(X))
 
 
 register(
