@@ -69,6 +69,7 @@ BENCHMARKS = {
     "novelty": "novelty.main",
     "units": "units.units",
     "categories": "units.categories",
+    "many-texts": "many_texts.main",
     "tool": "tool.tool",
     "kafbox": "kafbox.main",
     "kafbox-compare": "kafbox.compare",

@@ -1,6 +1,5 @@
 """Raw rows in, predictions in the stream's own terms out; one file; any chunking, same bits."""
 
-import re
 import subprocess
 import sys
 from itertools import product
@@ -13,57 +12,12 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import kernelstream
-from kernelstream import ModelFileError, POLKClassifier, POLKRegressor, storage
+from kernelstream import ModelFileError, POLKClassifier, POLKRegressor
 from kernelstream.pipeline import StreamModel, guess_task
 from kernelstream.preparation import Preparation
 from kernelstream.streams.batch import Batch, Text
+from tests.pipeline_rows import WARM_UP, N, equal, fresh, rows, tasks, texts_or_not
 from tests.test_preparation import cut, in_pieces
-
-N = 160
-WARM_UP = 40
-
-
-def rows(task, *, texts, n=N, gaps=True, seed=0):
-    """A stream with a target that the features explain, some targets missing."""
-    random = np.random.default_rng(seed)
-    x, z = random.normal(3.0, 2.0, n), random.normal(size=n)
-    colour = random.integers(0, 3, n).astype(np.int32)
-    columns = {"x": x, "z": z}
-    signal = (x - 3.0) / 2.0 + (0.5 * (colour - 1) if texts else 0.0)
-    if texts:
-        columns["colour"] = Text(colour, ["red", "green", "blue"])
-    missing = (random.random(n) < 0.2) & gaps
-    missing[:3] = gaps  # a stream may begin without targets
-    if task == "regression":
-        target = 500.0 + 100.0 * np.sin(signal)
-        columns["y"] = np.where(missing, np.nan, target)
-    else:
-        classes = np.where((np.arange(n) > n // 2) & (signal > 1.0), 2, signal > 0.0)  # one late
-        codes = np.where(missing, -1, classes).astype(np.int32)
-        columns["y"] = Text(codes, ["no", "yes", "late"])
-        if not texts:
-            columns["y"] = np.where(missing, np.nan, classes.astype(float))
-    return Batch(columns, lines=np.arange(n) + 2)
-
-
-def fresh(task, batch, units="moving", **parameters):
-    kinds = {
-        name: "text" if isinstance(column, Text) else "number"
-        for name, column in batch.columns.items()
-    }
-    preparation = Preparation(kinds, ignore=["y"], units=units, warm_up=WARM_UP, buckets=8)
-    preparation.start(cut(batch, 0, min(10, len(batch))))
-    estimator = POLKClassifier if task == "classification" else POLKRegressor
-    parameters = {"gamma": preparation.suggested_gamma, "random_state": 0, **parameters}
-    return StreamModel(estimator(**parameters), preparation, "y", task)
-
-
-def equal(a, b):
-    return np.array_equal(a, b, equal_nan=a.dtype.kind == "f" and b.dtype.kind == "f")
-
-
-tasks = pytest.mark.parametrize("task", ["classification", "regression"])
-texts_or_not = pytest.mark.parametrize("texts", [False, True])
 
 
 @tasks
@@ -242,58 +196,6 @@ def test_probabilities_and_decisions():
 
 
 @tasks
-@texts_or_not
-def test_bad_rows_change_nothing(task, texts):
-    batch = rows(task, texts=texts)
-    x = batch.columns["x"].copy()
-    x[150] = np.inf
-    bad = Batch({**batch.columns, "x": x}, lines=batch.lines)
-    for learned in (0, 25, 60):
-        model = fresh(task, batch)
-        if learned:
-            model.learn(cut(batch, 0, learned))
-        before = model.fingerprint()
-        with pytest.raises(ValueError, match="line 152, column 'x'"):
-            model.predict_then_learn(bad)
-        with pytest.raises(ValueError, match="no column 'y'"):
-            model.learn(Batch({"x": x}, lines=batch.lines))
-        assert model.fingerprint() == before
-
-
-@tasks
-def test_an_error_inside_the_estimator_changes_nothing(task):
-    # A polynomial of this degree overflows far from 0: some calls succeed, then one fails.
-    batch = rows(task, texts=False)
-    x = batch.columns["x"].copy()
-    x[155] = 1e140
-    bad = Batch({**batch.columns, "x": x}, lines=batch.lines)
-    for learned in (20, 100):
-        poly = {"kernel": "poly", "degree": 30, "gamma": 0.01, "eta0": 1e-9}
-        model = fresh(task, batch, "frozen", **poly)  # moving units would compress it
-        model.learn(cut(batch, 0, learned))
-        before = model.fingerprint()
-        with pytest.raises(ValueError, match="too large for"):
-            model.predict_then_learn(bad)
-        assert model.fingerprint() == before
-
-
-def test_a_class_without_room_after_others_changes_nothing():
-    """Rows without a target split the batch: the new class is in a part of its own."""
-    batch = rows("classification", texts=False, gaps=False)
-    y = (np.arange(N) % 2).astype(float)
-    y[100], y[130] = np.nan, 2.0
-    batch = Batch({**batch.columns, "y": y}, lines=batch.lines)
-    with pytest.raises(ValueError, match="must be") as refused:
-        fresh("classification", batch, max_bytes=1).learn(cut(batch, 0, 60))
-    least = int(re.search(r"must be (\d+) at least", str(refused.value))[1])
-    model = fresh("classification", batch, max_bytes=least).learn(cut(batch, 0, 60))
-    before = model.fingerprint()
-    with pytest.raises(ValueError, match="3 outputs it must be"):
-        model.predict_then_learn(cut(batch, 60, N))
-    assert model.fingerprint() == before
-
-
-@tasks
 def test_no_model_is_copied(task, monkeypatch):
     batch = rows(task, texts=False)
     model = fresh(task, batch).learn(cut(batch, 0, 100))
@@ -301,56 +203,6 @@ def test_no_model_is_copied(task, monkeypatch):
     points = model.model._state.points
     model.predict_then_learn(cut(batch, 100, 101))
     assert np.shares_memory(model.model._state.points, points)
-
-
-def test_targets_that_make_no_sense():
-    batch = rows("classification", texts=False)
-
-    def with_target(y):
-        return Batch({**batch.columns, "y": y}, lines=batch.lines)
-
-    model = fresh("classification", batch).learn(batch)
-    with pytest.raises(ValueError, match=r"line 2, target 'y' is 0.5.*use regression"):
-        model.learn(with_target(np.full(N, 0.5)))
-    with pytest.raises(ValueError, match="target 'y' holds texts here, but numbers"):
-        model.learn(with_target(Text(np.zeros(N, np.int32), ["a"])))
-    with pytest.raises(ValueError, match="holds dates, not fit for classification"):
-        model.learn(with_target(np.zeros(N, "datetime64[us]")))
-    numbers = fresh("regression", batch)
-    with pytest.raises(ValueError, match="holds texts, not fit for regression"):
-        numbers.learn(with_target(Text(np.zeros(N, np.int32), ["a"])))
-    with pytest.raises(ValueError, match="line 2, target 'y' is inf"):
-        numbers.learn(with_target(np.full(N, np.inf)))
-    words = rows("classification", texts=True)
-    broken = {**words.columns, "y": Text(np.full(N, 9, np.int32), ["a"])}
-    model = fresh("classification", words)
-    with pytest.raises(ValueError, match="codes without a text"):
-        model.learn(Batch(broken, lines=words.lines))
-    cut_off = {**words.columns, "y": Text((np.arange(N) % 2).astype(np.int32), ["a", "a\0"])}
-    with pytest.raises(ValueError, match="line 3, target 'y' holds a NUL character"):
-        model.learn(Batch(cut_off, lines=words.lines))
-    prose = {**words.columns, "y": Text((np.arange(N) % 2).astype(np.int32), ["a", 70_000 * "b"])}
-    with pytest.raises(ValueError, match=r"line 3, target 'y' is a text of 70,000 characters"):
-        model.learn(Batch(prose, lines=words.lines))
-    with pytest.raises(ValueError, match=r"line 2, target 'y' is 1e\+200: numbers up to 1e\+150"):
-        numbers.learn(with_target(np.full(N, 1e200)))
-
-
-def test_arguments_that_make_no_sense():
-    schema = {"x": "number", "y": "number", "t": "text", "d": "date"}
-    preparation = Preparation(schema, ignore=["y", "t", "d"])
-    fitted = POLKClassifier().partial_fit([[0.0], [1.0]], [0, 1])
-    for model, target, task, message in (
-        (POLKClassifier(), "y", "ranking", "task must be one of"),
-        (POLKClassifier(), "y", "regression", "cannot be learned with a POLKClassifier"),
-        (fitted, "y", "classification", "give a new one"),
-        (POLKClassifier(gamma="scale"), "y", "classification", "suggested_gamma"),
-        (POLKClassifier(), "x", "classification", "among the features"),
-        (POLKClassifier(), "d", "classification", "holds dates"),
-        (POLKRegressor(), "t", "regression", "holds texts"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            StreamModel(model, preparation, target, task)
 
 
 @tasks
@@ -418,151 +270,3 @@ def test_input_is_never_modified():
 )
 def test_guess_task(column, task):
     assert guess_task(column) == task
-
-
-def test_guess_task_refuses():
-    with pytest.raises(ValueError, match="dates"):
-        guess_task(np.zeros(2, "datetime64[us]"))
-    with pytest.raises(ValueError, match="no value"):
-        guess_task(np.full(2, np.nan))
-
-
-WRONG = [
-    ("task", "ranking"), ("task", "classification"), ("target", "x"), ("target", 3),
-    ("kind", "date"), ("unlabelled", -1), ("unlabelled", "many"),
-    ("units", {"settled": True, "waiting": "dense"}), ("units", None),
-    ("units", {"settled": False, "waiting": None}),
-    ("units", {"settled": False, "waiting": "sparse"}), ("preparation", {}), ("preparation", None),
-    ("model", {"kind": "StreamModel", "fitted": True, "header": {}}),
-    ("model", {"kind": "os.system", "fitted": True, "header": {}}),
-    ("model", {"kind": [], "fitted": False, "header": {}}), ("model", None),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("field", "value"), WRONG)
-def test_malicious_headers(field, value, tmp_path):
-    batch = rows("regression", texts=False)
-    header, arrays = fresh("regression", batch).learn(cut(batch, 0, 20))._document()
-    storage.write(tmp_path / "model", "StreamModel", {**header, field: value}, arrays)
-    with pytest.raises(ModelFileError):
-        kernelstream.load(tmp_path / "model")
-
-
-@pytest.mark.parametrize("texts", [False, True])
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda part: part[:-1],
-        lambda part: part * np.inf if part.dtype.kind == "f" else part + 1_000_000,
-        lambda part: part.astype(np.float32),
-        lambda part: part[None],
-    ],
-)
-def test_malicious_waiting_rows(texts, change, tmp_path):
-    batch = rows("regression", texts=texts)
-    header, arrays = fresh("regression", batch).learn(cut(batch, 0, 20))._document()
-    names = [name for name in arrays if name.startswith(("waiting_", "target_"))]
-    assert len(names) == (8 if texts else 6)
-    for name in names:
-        if arrays[name].ndim == 0:
-            continue
-        with np.errstate(invalid="ignore"):
-            wrong = {**arrays, name: change(arrays[name])}
-        storage.write(tmp_path / "model", "StreamModel", header, wrong)
-        with pytest.raises(ModelFileError):
-            kernelstream.load(tmp_path / "model")
-
-
-def test_divergence_while_the_unit_is_settled_changes_nothing():
-    batch = rows("regression", texts=False)
-    model = fresh("regression", batch, eta0=1e140, alpha=0.0, max_points=None)
-    model.learn(cut(batch, 0, 20))
-    before = model.fingerprint()
-    with pytest.raises(kernelstream.DivergenceError):
-        model.learn(cut(batch, 20, N))
-    assert model.fingerprint() == before
-
-
-def test_labels_that_floats_cannot_tell_apart_are_refused():
-    batch = rows("classification", texts=False)
-    y = np.where(np.arange(N) % 2, 2.0**53, 0.0)
-    with pytest.raises(ValueError, match="classes are whole numbers"):
-        fresh("classification", batch).learn(Batch({**batch.columns, "y": y}, lines=batch.lines))
-
-
-# ---- rows as Python has them ---------------------------------------------------------------
-
-
-def python_rows(n=N, seed=0):
-    random = np.random.default_rng(seed)
-    x = random.normal(size=n)
-    return {
-        "x": np.where(random.random(n) < 0.1, np.nan, x),
-        "colour": random.choice(["red", "green"], n).tolist(),
-        "y": (x > 0.0).tolist(),
-    }
-
-
-def test_every_form_of_rows_gives_the_same_model_and_the_file_of_the_tool_takes_them(tmp_path):
-    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
-    columns = python_rows()
-    frame = pd.DataFrame(columns)
-    forms = [columns, frame, pl.from_pandas(frame), frame.to_dict("records")]
-    made = []
-    for rows_ in forms:
-        model = StreamModel.for_rows(rows_, "y", POLKClassifier(random_state=0))
-        made.append(model.learn(rows_))
-    assert len({model.fingerprint() for model in made}) == 1
-    one_by_one = StreamModel.for_rows(frame, "y", POLKClassifier(random_state=0))
-    for row in forms[3]:
-        one_by_one.learn_one(row)
-    assert one_by_one.fingerprint() == made[0].fingerprint()
-
-    frame.to_csv(tmp_path / "rows.csv", index=False)
-    result = kernelstream.Run(str(tmp_path / "rows.csv"), "y", "polk").run()
-    result.model.save(tmp_path / "m.ks")
-    model = kernelstream.load(tmp_path / "m.ks")
-    shuffled = frame[["colour", "x"]].assign(more=1)  # other order, one more, no target
-    predicted = model.predict(shuffled)
-    assert predicted.dtype == np.bool_
-    assert predicted.tolist() == [model.predict_one(row) for row in shuffled.to_dict("records")]
-    assert np.mean(predicted == frame["y"]) > 0.8
-    learned = model.learn(frame).model.n_seen_
-    assert learned == 2 * N
-    with pytest.raises(ValueError, match="no column 'x', which the model looks at"):
-        model.predict(frame[["colour"]])
-
-
-def test_true_and_false_stay_true_and_false(tmp_path):
-    columns = python_rows()
-    columns["y"][3] = None
-    model = StreamModel.for_rows(columns, "y", POLKClassifier(random_state=0))
-    predicted, true = model.predict_then_learn(columns)
-    assert [type(label) for label in true[:4].tolist()] == [bool, bool, bool, type(None)]
-    assert predicted[0] is None
-    assert set(predicted[1:].tolist()) == {True, False} == set(model.classes_.tolist())
-    model.save(tmp_path / "m")
-    again = kernelstream.load(tmp_path / "m")
-    assert again.predict(columns).dtype == np.bool_
-    numbers = {**columns, "y": [0, 1] * (N // 2)}  # the same classes, written as numbers
-    assert again.learn(numbers).classes_.dtype == np.bool_
-    assert model.learn({**numbers, "y": [2] * N}).classes_.tolist() == [0, 1, 2]
-
-
-def test_features_without_names_are_arrays():
-    X, y = kernelstream.make_multidist(300, random_state=0)
-    model = StreamModel.for_rows((X, y), "target", POLKClassifier(random_state=0)).learn((X, y))
-    assert model.predict(X).shape == (300,)
-    with pytest.raises(ValueError, match="the features have no names"):
-        model.predict({"a": 1.0})
-
-
-def test_models_by_name_for_rows():
-    columns = {**python_rows(60), "y": np.arange(60.0) + 0.5}
-    assert type(StreamModel.for_rows(columns, "y").model).__name__ == "AutoRegressor"
-    assert type(StreamModel.for_rows(columns, "x", "avm").model).__name__ == "AVMRegressor"
-    for model, message in (("svm", "model must be .* one of auto"), ("rbp", "does not learn")):
-        with pytest.raises(ValueError, match=message):
-            StreamModel.for_rows(columns, "y", model)
-    with pytest.raises(ValueError, match="no column 'z'; they have"):
-        StreamModel.for_rows(columns, "z")

@@ -205,12 +205,14 @@ def test_the_automatic_model_gets_rows_in_units():
 
 
 def test_checkpoints_of_version_0_1_go_on_with_what_were_their_defaults():
-    now = {"method": "polk", "parameters": {}, "units": "moving", "buckets": 128, "every": 10}
+    now = {"method": "polk", "parameters": {}, "units": "moving", "buckets": None, "every": 10}
     old = {"method": "polk", "parameters": {}, "buckets": 256, "every": 10}
     assert not differences(now, old, in_python)
     assert not differences({**now, "units": "frozen"}, old, in_python)
     assert not differences({**now, "buckets": 8}, {**old, "buckets": 8}, in_python)
-    assert "buckets (8 then, 128 now)" in differences(now, {**old, "buckets": 8}, in_python)
+    assert "buckets (8 then, None now)" in differences(now, {**old, "buckets": 8}, in_python)
+    assert not differences(now, {**now, "buckets": 128}, in_python)  # a default in between
+    assert differences(now, {**now, "buckets": 256}, in_python)
     frozen = {**now, "units": "frozen"}
     assert "units (frozen then, moving now)" in differences(now, frozen, in_python)
 

@@ -17,6 +17,8 @@ from kernelstream.streams.batch import Text
 _MOST_HASHES = 2**16
 #: A value gets an input of its own when it appears for this time.
 APPEARANCES = 3
+#: Inputs of all texts by default, and at most where the first rows have many texts.
+FEWEST_BUCKETS, MOST_BUCKETS = 128, 256
 #: Values that are counted in each shared input.
 COUNTED = 32
 #: Of these the most frequent that are shown.
@@ -110,7 +112,7 @@ class Categories:
 
     def __init__(self, buckets: int, frozen: bool = False) -> None:
         self.buckets, self.frozen = buckets, frozen
-        self.room = 3 * buckets // 4
+        self.room = _room(buckets)
         self.own: dict[str, int] = {}  # in the order they were given
         self.others: dict[int, dict[str, int]] = {}  # counts, by shared input
         self.repeats: dict[str, Repeats] = {}  # by column
@@ -242,6 +244,27 @@ class Categories:
         if any(len(counts) > COUNTED for counts in self.others.values()):
             raise ValueError("more texts are counted than can be")
         return self
+
+
+def buckets_for(texts: Sequence[Text]) -> int:
+    """So many that all texts that come again among the first rows have an input of their own.
+
+    >>> few, many = ([f"{i}" for i in range(n)] for n in (96, 97))
+    >>> [buckets_for([Text(np.tile(np.arange(len(v)), 3), v)]) for v in (few, many)]
+    [128, 256]
+    """
+    again = sum(
+        np.count_nonzero(np.bincount(text.codes[text.codes >= 0]) >= APPEARANCES) for text in texts
+    )
+    buckets = FEWEST_BUCKETS
+    while _room(buckets) < again and buckets < MOST_BUCKETS:
+        buckets *= 2
+    return buckets
+
+
+def _room(buckets: int) -> int:
+    """Inputs that are given to single values."""
+    return 3 * buckets // 4
 
 
 def packed_texts(

@@ -8,12 +8,18 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, hstack, issparse
+from scipy.sparse import hstack, issparse
 from sklearn.exceptions import NotFittedError
 
 from kernelstream import raw_columns as raw
-from kernelstream.categories import Categories, HashedTexts, packed_texts, unpacked_texts
-from kernelstream.limits import LARGEST_ENTRY
+from kernelstream.categories import (
+    FEWEST_BUCKETS,
+    Categories,
+    HashedTexts,
+    buckets_for,
+    packed_texts,
+    unpacked_texts,
+)
 from kernelstream.raw_columns import CIRCLES, column_of, kind_of, unnamed
 from kernelstream.standardisation import LARGEST_WARM_UP, FrozenUnits, MovingUnits
 from kernelstream.streams.batch import Batch, Text
@@ -72,8 +78,9 @@ class Preparation:
         Whether the units of numbers follow the stream, or stay after ``warm_up`` rows.
     warm_up : int, default=1000
         Rows after which units that are to be frozen are.
-    buckets : int, default=128
-        Features for texts, of all columns together.
+    buckets : int, optional
+        Features for texts, of all columns together. By default 128, or 256 where the first batch
+        has more than 96 texts that come again.
     standardise : bool, default=True
         Whether numbers are standardised.
 
@@ -100,7 +107,7 @@ class Preparation:
         matrix_width: int | None = None,
         units: Literal["moving", "frozen"] = "moving",
         warm_up: int = 1000,
-        buckets: int = 128,
+        buckets: int | None = None,
         standardise: bool = True,
     ) -> None:
         for name, kind in schema.items():
@@ -117,6 +124,8 @@ class Preparation:
         self.units = units
         self.matrix_width = matrix_width and raw.whole("matrix_width", matrix_width, LARGEST_WIDTH)
         self.warm_up = raw.whole("warm_up", warm_up, LARGEST_WARM_UP)
+        self._open = buckets is None  # the first batch says how many
+        buckets = FEWEST_BUCKETS if buckets is None else buckets
         self.buckets = raw.whole("buckets", buckets, LARGEST_WIDTH)
         self.standardise = bool(standardise)
 
@@ -130,6 +139,7 @@ class Preparation:
         self._indicators: list[str] | None = None  # numbers with their own; None: not started
         self._sparse = False  # the features without names are
         self._square_norm = 0.0  # of sparse features without names, on average
+        self.decimal: str | None = None  # the comma where text of the first batch had it
         self._held = False  # nothing is learned any more
         self._units = self._new_units(0)
         self._categories: Categories | HashedTexts = Categories(self.buckets)
@@ -163,6 +173,10 @@ class Preparation:
             self._square_norm = mean * (len(data) / len(batch))
         self._indicators = [name for name, gap in zip(self._numbers, missing, strict=True) if gap]
         self._sparse = sparse
+        if self._open:
+            self.buckets = buckets_for(parts.texts)
+            self._categories = Categories(self.buckets)
+        self.decimal = "," if batch.commas else None
         self._units = self._new_units(len(parts.table))
         return self
 
@@ -302,7 +316,7 @@ class Preparation:
         if matrix is not None and not sparse:
             table[named:] = matrix.T
         if not batch.bounded:
-            self._refuse_huge(table, batch)
+            raw.refuse_huge(table, self._measured, batch)
         return _Parts(
             table,
             [columns[name] for name in self._dates],
@@ -328,15 +342,6 @@ class Preparation:
                 raise ValueError(f"column {name!r} has codes without a text")
         return column
 
-    def _refuse_huge(self, table: NDArray[np.float64], batch: Batch) -> None:
-        if not table.size or np.fmax.reduce(np.abs(table), axis=None) <= LARGEST_ENTRY:
-            return
-        for row, place in np.argwhere(np.abs(table.T) > LARGEST_ENTRY)[:1]:
-            names = self._measured
-            dense = unnamed(place - len(names), sparse=False)
-            column = f"column {names[place]!r}" if place < len(names) else dense
-            raise ValueError(raw.refusal(table[place, row], batch.lines[row], column))
-
     def _assemble(
         self, parts: _Parts, numbers: NDArray[np.float64], places: NDArray[np.int32]
     ) -> Any:
@@ -360,14 +365,7 @@ class Preparation:
         if parts.sparse is not None:
             blocks.append(parts.sparse)
         if parts.texts:
-            starts = np.arange(0, places.size + 1, len(parts.texts), dtype=np.int32)
-            shape = len(places), self.buckets
-            held = places.ravel()
-            ones = csr_array(((held >= 0).astype(float), np.maximum(held, 0), starts), shape=shape)
-            ones.sum_duplicates()
-            if (held < 0).any():
-                ones.eliminate_zeros()
-            blocks.append(ones)
+            blocks.append(raw.ones_at(places, self.buckets))
         return hstack(blocks, format="csr") if len(blocks) > 1 else blocks[0].copy()
 
     # ---- files ------------------------------------------------------------------------
@@ -385,6 +383,7 @@ class Preparation:
         """Whether both give every row the same features."""
         mine, theirs = self.frozen_copy()._document(), other.frozen_copy()._document()
         for header, _ in (mine, theirs):
+            header.pop("decimal", None)  # says nothing of features
             if header["texts"] is not None:
                 texts = header["texts"]
                 del texts["others"]  # counts say nothing of features
@@ -411,6 +410,7 @@ class Preparation:
             "sparse": self._sparse,
             "square_norm": self._square_norm,
             "texts": categories.to_header() if isinstance(categories, Categories) else None,
+            **({"decimal": self.decimal} if self.decimal else {}),
         }
         return header, self._units.to_arrays()
 
@@ -422,25 +422,25 @@ class Preparation:
             texts = unpacked_texts(header.pop("texts"), arrays)
             held = header.pop("held")
             indicators, sparse = header.pop("indicators"), header.pop("sparse")
-            square_norm = header.pop("square_norm")
+            square_norm, decimal = header.pop("square_norm"), header.pop("decimal", None)
             if not isinstance(header["schema"], dict) or not isinstance(header["ignore"], list):
                 raise ValueError("the columns are not given by name")
             result = cls(header.pop("schema"), **header)
+            result.buckets = raw.whole("buckets", header["buckets"], LARGEST_WIDTH)
         except (KeyError, TypeError) as error:
             raise ValueError(f"not a valid preparation: {error}") from None
         numbers = result._numbers
         known = isinstance(indicators, list) and [n for n in numbers if n in indicators]
         if indicators != known:
             raise ValueError("the indicators are not columns of numbers")
-        if type(held) is not bool:
-            raise ValueError("the units are neither held nor moving")
+        if type(held) is not bool or decimal not in (None, ","):
+            raise ValueError("the units are neither held nor moving, or the decimal mark is none")
         if type(sparse) is not bool or (sparse and not result.matrix_width):
             raise ValueError("the features without names are neither sparse nor dense")
         if type(square_norm) not in (int, float) or not 0.0 <= square_norm < np.inf:
             raise ValueError("the norm of the features without names is not a number")
-        result._indicators, result._sparse = indicators, sparse
-        result._square_norm = float(square_norm)
-        result._held = held
+        result._indicators, result._sparse, result._held = indicators, sparse, held
+        result._square_norm, result.decimal = float(square_norm), decimal
         if texts is None:
             result._categories = HashedTexts(result.buckets)
         else:

@@ -135,6 +135,28 @@ def as_csr(dense: NDArray[np.float64]) -> Any:
     return csr_array((rows[kept], places, starts), shape=(n, width))
 
 
+def refuse_huge(table: NDArray[np.float64], names: list[str], batch: Batch) -> None:
+    """Refuse infinite and huge numbers in a (columns, n) table; the first columns have names."""
+    if not table.size or np.fmax.reduce(np.abs(table), axis=None) <= LARGEST_ENTRY:
+        return
+    for row, place in np.argwhere(np.abs(table.T) > LARGEST_ENTRY)[:1]:
+        dense = unnamed(place - len(names), sparse=False)
+        column = f"column {names[place]!r}" if place < len(names) else dense
+        raise ValueError(refusal(table[place, row], batch.lines[row], column))
+
+
+def ones_at(places: NDArray[np.int32], width: int) -> Any:
+    """(n, width) sparse rows with a 1 at each place of a row; none for a place of -1."""
+    starts = np.arange(0, places.size + 1, places.shape[1], dtype=np.int32)
+    held = places.ravel()
+    data = (held >= 0).astype(float), np.maximum(held, 0), starts
+    ones = csr_array(data, shape=(len(places), width))
+    ones.sum_duplicates()
+    if (held < 0).any():
+        ones.eliminate_zeros()
+    return ones
+
+
 def whole(name: str, value: Any, most: int) -> int:
     """A number of a parameter's that must be whole, from 1 to ``most``."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= most:

@@ -196,7 +196,8 @@ MISTAKES = {
         _text("bad.csv", "x,y,city,one\n"), ("predict", "model.ks", "bad.csv"),
         "bad.csv has a header and no rows: there is nothing to read"),
     "evaluate without labels": (
-        _without("label"), ("evaluate", "model.ks", "bad.csv"), "has no column 'label'"),
+        _without("label"), ("evaluate", "model.ks", "bad.csv"),
+        "has no column 'label'. It is the target: give the column that holds it this name."),
     "evaluate with empty labels": (
         _unlabelled, ("evaluate", "model.ks", "bad.csv"), "no row of bad.csv has a value"),
     "evaluate nonsense": (

@@ -9,27 +9,13 @@ import sys
 import tracemalloc
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelstream.streams import StreamError, Text, open_stream, records
+from kernelstream.streams import StreamError, open_stream, records
 from kernelstream.streams.arrow_columns import MISSING
-from kernelstream.streams.python_rows import as_batch
 from tests.streams.tools import as_list, read_all, same_batches
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write_file(content, name="file.csv"):
-        path = tmp_path / name
-        data = content if isinstance(content, bytes) else content.encode()
-        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-        return str(path)
-
-    return write_file
-
 
 NASTY = {
     "plain": ("a,b\n1,x\n2,y\n", {"a": [1, 2], "b": ["x", "y"]}, [2, 3]),
@@ -87,21 +73,6 @@ def test_nasty_files(write, monkeypatch, case, block_bytes, suffix):
     assert rows == expected
     assert found_lines == lines
     assert stream.bad.count == 0
-
-
-def test_kinds_and_dtypes(write):
-    content = "n,t,d,s,z\n1,x,2020-01-02,2020-01-02 03:04:05.678901,2020-01-02T03:04:05Z\n,,,,\n"
-    stream = open_stream(write(content))
-    assert stream.schema == {"n": "number", "t": "text", "d": "date", "s": "date", "z": "date"}
-    batch = next(stream)
-    assert batch.columns["n"].dtype == np.float64
-    assert isinstance(batch.columns["t"], Text)
-    assert batch.columns["t"].codes.dtype == np.int32
-    dates = {"d": "2020-01-02", "s": "2020-01-02T03:04:05.678901", "z": "2020-01-02T03:04:05"}
-    for name, date in dates.items():
-        expected = np.array([date, "NaT"], "datetime64[us]")
-        assert batch.columns[name].dtype == expected.dtype
-        assert batch.columns[name].tobytes() == expected.tobytes()
 
 
 def test_options(write):
@@ -254,134 +225,6 @@ def test_members_of_gzip(tmp_path):
     assert read_all(path)[0] == {"a": [1, 2]}
 
 
-# Bad rows: 100 rows in batches of 10; what is wrong with which line is known.
-WRONG = {
-    20: (b"abc,x\n", "column 'load' holds 'abc', not a number"),
-    21: (b"5\n", "1 field, not 2"),
-    47: (b'7,"p\nq",\n', "3 fields, not 2"),
-    81: (b"1,\xff\n", "not UTF-8"),
-    85: (b"0\x001,x\n", "column 'load' holds a NUL byte"),
-    86: (b'1,"a,b\nc\0"\n', "column 'city' holds a NUL byte"),
-    87: (b"1_000,y\n", "holds '1_000', not a number"),
-    90: (b"2020-01-01,y\n", "holds '2020-01-01', not a number"),
-}
-
-
-def bad_file():
-    raw = [b"load,city\n"]
-    good, good_lines, bad_lines, line = [], [], [], 2
-    for row in range(100):
-        record = WRONG[row][0] if row in WRONG else b'%d,"c\n%d"\n' % (row, row % 7)
-        raw.append(record)
-        if row in WRONG:
-            bad_lines.append(line)
-        else:
-            good.append(row)
-            good_lines.append(line)
-        line += record.count(b"\n")
-    return b"".join(raw), good, good_lines, bad_lines
-
-
-@pytest.mark.parametrize("block_bytes", [1, 100, 1 << 20])
-def test_bad_rows_are_found_exactly(write, tmp_path, monkeypatch, block_bytes):
-    monkeypatch.setattr(records, "BLOCK_BYTES", block_bytes)
-    content, good, good_lines, bad_lines = bad_file()
-    path = write(content)
-    put_aside = tmp_path / "bad.csv"
-    for on_bad in ("skip", "quarantine"):
-        rows, lines, stream = read_all(path, batch_rows=10, on_bad=on_bad, quarantine=put_aside)
-        assert rows == {"load": good, "city": [f"c\n{row % 7}" for row in good]}
-        assert lines == good_lines
-        assert stream.bad.count == len(WRONG)
-        assert [line for line, _ in stream.bad.first] == bad_lines
-        for (_, reason), (_, expected) in zip(stream.bad.first, WRONG.values(), strict=True):
-            assert expected in reason
-        assert put_aside.exists() == (on_bad == "quarantine")
-    expected = b"load,city\n" + b"".join(record for record, _ in WRONG.values())
-    assert put_aside.read_bytes() == expected
-
-    stream = open_stream(path, batch_rows=10)
-    assert len(next(stream)) + len(next(stream)) == 20
-    position = stream.position
-    for _ in range(2):  # and stays so
-        with pytest.raises(StreamError, match=rf"line {bad_lines[0]}: column 'load' holds 'abc'"):
-            next(stream)
-    assert stream.position == position
-
-
-def test_a_nul_byte_does_not_decide_what_a_column_is(write):
-    content = b"load,city,note\n1,Ulm,a\n0\x001,Ulm,b\n2,Bo\0nn,c\n3,Ulm,d\0\n4,Ulm,e\n"
-    rows, _, stream = read_all(write(content), on_bad="skip", drop=["note"])
-    assert stream.schema == {"load": "number", "city": "text"}
-    assert rows == {"load": [1, 3, 4], "city": ["Ulm"] * 3}  # what is not read does no harm
-    assert stream.bad.first == [
-        (3, "column 'load' holds a NUL byte, which no text has"),
-        (4, "column 'city' holds a NUL byte, which no text has"),
-    ]
-    with pytest.raises(StreamError, match="line 3: column 'load' holds a NUL byte"):
-        read_all(write(content))
-
-
-def test_a_column_that_turns_to_text_late(write):
-    content = "load\n" + "1\n" * 69_999 + "abc\n" + "2\n" * 10
-    with pytest.raises(
-        StreamError, match=r"line 70001: column 'load' holds 'abc', not a number; .*load=text"
-    ):
-        read_all(write(content))
-    assert len(read_all(write(content), schema={"load": "text"})[0]["load"]) == 70_010
-    rows, _, stream = read_all(write(content), on_bad="skip")
-    assert len(rows["load"]) == 70_009
-    assert len(stream.bad.first) == stream.bad.count == 1
-
-
-def test_only_the_first_bad_rows_are_remembered(write):
-    content = "a\n1\n" + "x\n" * 50 + "2\n"
-    rows, _, stream = read_all(write(content), batch_rows=1, on_bad="skip")
-    assert rows == {"a": [1, 2]}
-    assert stream.bad.count == 50
-    assert [line for line, _ in stream.bad.first] == list(range(3, 13))
-
-
-def test_quarantine_after_a_resume_has_each_row_once(write, tmp_path):
-    path = write(bad_file()[0])
-    expected = b"load,city\n" + b"".join(record for record, _ in WRONG.values())
-    for stop in range(10):
-        put_aside = tmp_path / f"bad{stop}.csv"
-        options = {"batch_rows": 10, "on_bad": "quarantine", "quarantine": put_aside}
-        stream = open_stream(path, **options)
-        for _ in range(stop):
-            next(stream)
-        position = json.loads(json.dumps(stream.position))
-        for _ in stream:  # goes on after the checkpoint, then dies
-            pass
-        resumed = open_stream(path, position=position, schema=stream.schema, **options)
-        for _ in resumed:
-            pass
-        assert put_aside.read_bytes() == expected
-        assert resumed.bad.count == stream.bad.count
-        assert resumed.bad.first == stream.bad.first
-        assert resumed.position == stream.position
-
-
-def test_kinds_of_the_first_batch_do_not_depend_on_later_rows(write):
-    path = write("a,b\n1,\n2,\nx,y\n3,4\n")
-    rows, _, stream = read_all(path, batch_rows=2, on_bad="skip")
-    assert stream.schema == {"a": "number", "b": "number"}
-    assert rows == {"a": [1, 2, 3], "b": [None, None, 4]}
-
-
-def test_numbers_and_truth_mix(write):
-    assert read_all(write("a\ntrue\nfalse\n3\n"), batch_rows=2)[0] == {"a": [1, 0, 3]}
-    assert read_all(write("a\n3\n2\ntrue\n"), batch_rows=2)[0] == {"a": [3, 2, 1]}
-    dates = "a\n2020-01-01\n2020-01-02\n2020-01-03 04:00:00.123456789\n2020-01-03T04:00:00Z\n"
-    rows, _, stream = read_all(write(dates), batch_rows=2)
-    assert stream.schema == {"a": "date"}
-    assert [str(value) for value in rows["a"][2:]] == [
-        "2020-01-03 04:00:00.123456",
-        "2020-01-03 04:00:00",
-    ]
-
-
 fields = st.one_of(
     st.sampled_from(["", "NA", "1", "x", '"', '""', ",", "\n", "\r", "\r\n", " ", "é", "\ufeff"]),
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6),
@@ -509,16 +352,6 @@ def test_memory_is_flat(tmp_path):
     assert peak < 5 * records.BLOCK_BYTES
 
 
-@pytest.mark.parametrize("value", ["inf", "-Infinity", "1e151"])
-def test_numbers_that_no_model_takes_are_bad_rows(value, tmp_path):
-    path = tmp_path / "rows.csv"
-    path.write_text("x,y\n1,2\n" + f"{value},3\n" + "4,\n")
-    with pytest.raises(StreamError, match=r"line 3.*not a finite number"):
-        list(open_stream(path))
-    (batch,) = open_stream(path, on_bad="skip")
-    assert batch.columns["x"].tolist() == [1.0, 4.0]
-
-
 @pytest.mark.parametrize("last", ["2", '"2"'])
 def test_lines_after_a_last_one_without_an_end(last, tmp_path):
     path = tmp_path / "grows.csv"
@@ -530,90 +363,3 @@ def test_lines_after_a_last_one_without_an_end(last, tmp_path):
         file.write("\n3\n")
     (batch,) = open_stream(path, position=stream.position, schema=stream.schema)
     assert batch.lines.tolist() == [4]
-
-
-@pytest.mark.parametrize(
-    "texts",
-    [
-        ["1.3.2024 8:05", "01.03.2024 08:05:30", "", "31.12.2023"],
-        ["01.03.2024", "2024-03-02 01:00"],  # the second in another batch
-        ["2024-03-02 01:00", "01.03.2024"],
-        ["2024/3/1 8:05", "2024/03/01T08:05:30", "", "2023/12/31"],
-    ],
-)
-def test_dates_with_dots_or_slashes(tmp_path, texts):
-    path = tmp_path / "dates.csv"
-    path.write_text("when,x\n" + "".join(f"{text},1\n" for text in texts))
-    expected = [pd.to_datetime(text, dayfirst="." in text).to_datetime64() for text in texts]
-    for kinds in ({}, {"when": "date"}):
-        source = open_stream(path, batch_rows=1 if len(texts) == 2 else 10, schema=kinds)
-        assert source.schema["when"] == "date"
-        found = np.concatenate([batch.columns["when"] for batch in source])
-        assert np.array_equal(found, np.array(expected).astype(found.dtype), equal_nan=True)
-
-
-@pytest.mark.parametrize("text", ["1.2.3", "03.13.2024", "1.3.24", "03/01/2024", "2024/13/01"])
-def test_other_texts_with_dots_or_slashes_are_not_dates(tmp_path, text):
-    (tmp_path / "a.csv").write_text(f"version,x\n{text},1\n{text},2\n")
-    assert open_stream(tmp_path / "a.csv").schema["version"] == "text"
-
-
-@pytest.mark.parametrize(
-    ("texts", "expected"),
-    [
-        (["11:38:36", "", "23:59:59"], ["11:38:36", None, "23:59:59"]),
-        (["9:05", "11:38", "0:00"], ["09:05", "11:38", "00:00"]),
-        (["9:05 PM", "12:00 AM", "12:30pm"], ["21:05", "00:00", "12:30"]),
-        (["11:38:36.5", "9:05:01.25", "1:00"], ["11:38:36.5", "09:05:01.25", "01:00"]),
-        (["9:05", "25:00", "1:00"], None),
-        (["9:05", "13:05 PM", "1:00"], None),
-        (["9:05", "2024/01/02", "1:00"], None),
-    ],
-)
-def test_times_of_day_are_dates_of_one_day(write, texts, expected):
-    path = write("at,x\n" + "".join(f"{text},1\n" for text in texts))
-    stream = open_stream(path, batch_rows=2)
-    columns = [batch.columns["at"] for batch in stream]
-    if expected is None:  # as two rows say
-        again = open_stream(path)
-        next(again)
-        assert again.schema["at"] == "text"
-        return
-    assert stream.schema["at"] == "date"
-    moments = [text and f"1970-01-01T{text}" for text in expected]
-    found = np.concatenate(columns)
-    assert np.array_equal(found, np.array(moments, "M8[us]"), equal_nan=True)
-    # Rows of Python are read alike, and a bad one spoils only itself.
-    rows, _ = as_batch([{"at": text or None} for text in texts], {"at": "date"})
-    assert np.array_equal(rows.columns["at"], found, equal_nan=True)
-    lines = "".join(f"{text},1\n" for text in [*texts, "noon"])
-    bad = open_stream(write("at,x\n" + lines), schema={"at": "date"}, on_bad="skip")
-    assert np.array_equal(next(bad).columns["at"], found, equal_nan=True)
-    assert bad.bad.count == 1
-
-
-@pytest.mark.parametrize("day", ["2024-01-0{}", "{}.1.2024"])
-def test_a_time_of_day_is_no_date_in_a_column_of_dates(write, day):
-    texts = [day.format(k) for k in range(1, 6)]
-    lines = [f"{text},1\n" for text in [*texts, "9:05", "9:05 PM", texts[0]]]
-    stream = open_stream(write("at,x\n" + "".join(lines)), batch_rows=2, on_bad="skip")
-    found = np.concatenate([batch.columns["at"] for batch in stream])
-    assert found.astype("M8[D]").astype(str).tolist() == [
-        *(f"2024-01-0{k}" for k in range(1, 6)), "2024-01-01"
-    ]  # fmt: skip
-    assert stream.bad.count == 2
-
-
-def test_times_of_python_and_of_frames(tmp_path):
-    times = [datetime.time(11, 38, 36), datetime.time(0, 1)]
-    expected = np.array(["1970-01-01T11:38:36", "1970-01-01T00:01"], "M8[us]")
-    frame = pd.DataFrame({"at": times, "x": [1.0, 2.0]})
-    frame.to_parquet(tmp_path / "rows.parquet")
-    for source in (frame, str(tmp_path / "rows.parquet")):
-        assert np.array_equal(next(open_stream(source)).columns["at"], expected)
-    for rows in (frame, {"at": times}, [{"at": time} for time in times]):
-        batch, kinds = as_batch(rows)
-        assert kinds["at"] == "date"
-        assert np.array_equal(batch.columns["at"], expected)
-    with pytest.raises(StreamError, match="holds '13:05 PM', and it holds dates"):
-        as_batch({"at": ["13:05 PM"]}, {"at": "date"})

@@ -20,6 +20,7 @@ from kernelstream.cli.spelling import as_option
 from kernelstream.cli.terminal import Console, print_json
 from kernelstream.errors import CapWarning
 from kernelstream.evaluation import quality
+from kernelstream.importances import LOOK
 from kernelstream.models._files import stored_bytes
 from kernelstream.pipeline import TASKS
 from kernelstream.registry import DEFAULT
@@ -28,6 +29,8 @@ from kernelstream.runs._page import by_target, of_each_target
 from kernelstream.runs._reading import text_of
 from kernelstream.storage import replace_file
 
+#: Columns whose importance is shown.
+_SHOWN = 5
 _METHOD = "Method options (each method's own default where not given)"
 
 
@@ -129,7 +132,7 @@ def _print_summary(
             rows = f"on the last {run.frozen['rows']:,} rows, not learned from them"
             table.add_row("saved model", f"{', '.join(values)}   [dim]{rows}[/]")
         each = summary["microseconds_per_sample"]
-        rate = f"{1e6 / max(each, 1e-9):,.0f} per second, reading not included"
+        rate = f"{1e6 / max(each, 1e-9):,.0f} per second, without reading and compiling"
         table.add_row("speed", f"{each:.2f} us per sample   [dim]{rate}[/]")
     table.add_row("points", f"{summary['points']:,}   [dim]{size(summary['bytes'])}[/]")
     if summary["what_it_did"]:
@@ -139,6 +142,8 @@ def _print_summary(
         for name in run.model.model._facts():
             if name in words:
                 table.add_row(name, words[name])
+    if run.settings.get("importances"):
+        table.add_row("importances", _importances(run, summary["importances"]))
     show_notes(table, summary["notes"])
     show_files(table, {"model": out, "report": report})
     console.print(table, soft_wrap=True)
@@ -147,6 +152,15 @@ def _print_summary(
         console.print(how, soft_wrap=True, markup=False, highlight=False)
     elif out is None:
         console.print("The model was not kept: --out FILE would write it.", soft_wrap=True)
+
+
+def _importances(run: Run, found: dict[str, float]) -> str:
+    followed = run.model.importances
+    if followed is None or not followed.means:
+        return f"[dim]none yet: columns are shuffled every {LOOK} rows[/]"
+    shown = [f"{escape(name)} {100.0 * part:.0f} %" for name, part in found.items()]
+    more = ", ..." if len(shown) > _SHOWN else ""
+    return f"{', '.join(shown[:_SHOWN])}{more}   [dim]by shuffling each column[/]"
 
 
 def _how_to_go_on(run: Run, command: str | None) -> str:
@@ -194,7 +208,12 @@ _OWN = {
         False,
         "--anomalies",
     ),
-    "lag": of_run(int, "Labels come this many samples late.", 0, min=0),
+    "lag": of_run(
+        int,
+        "Labels come this many samples late: each row is learned that much after it was predicted.",
+        0,
+        min=0,
+    ),
 }
 _ROWS = {
     **options.READING,

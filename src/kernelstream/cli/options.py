@@ -41,8 +41,12 @@ REPORT = of_run(Optional[Path], "Where to write the report, one HTML file.")
 #: How a file is read, in all commands.
 FILE = {
     "format": of_rows(Optional[str], "The file's format, if its name does not say."),
-    "delimiter": of_rows(Optional[str], "Between fields of text."),
+    "delimiter": of_rows(Optional[str], "Between fields of text, if the header leaves it open."),
     "header": of_rows(bool, "The first line names the columns.", True),
+    "decimal": of_rows(
+        Optional[str],
+        "The decimal mark of numbers in text, if the first rows leave it open: , or .",
+    ),
 }
 ON_BAD = of_rows(str, "Rows that do not fit: raise or skip.", "raise")
 
@@ -60,7 +64,12 @@ READING = {
         str, "Units of numbers: moving with the stream, or frozen after --warm-up rows.", "moving"
     ),
     "warm_up": of_rows(int, "Rows after which --units frozen are.", 1000, min=1),
-    "buckets": of_rows(int, "Inputs for the values of all text columns.", 128, min=1),
+    "buckets": of_rows(
+        Optional[int],
+        "Inputs for the values of all text columns; by default 128, or 256 where the first rows "
+        "have many texts.",
+        min=1,
+    ),
     "standardise": of_rows(bool, "Standardise numbers.", True),
     **FILE,
     "n_features": of_rows(Optional[int], "Width of LIBSVM rows from standard input.", min=1),

@@ -137,7 +137,7 @@ def _shown(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else f"{value:,}"
 
 
-_READING = ("drop", "column", "on_bad", "format", "delimiter", "header", "batch_rows")
+_READING = ("drop", "column", "on_bad", "format", "delimiter", "header", "decimal", "batch_rows")
 
 options.add_options(
     policy,

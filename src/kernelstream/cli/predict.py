@@ -233,6 +233,7 @@ def _open(
     as_text = {name: "text" for name in keep if name not in used}  # as they stand
     reading["target"] = model.targets if labelled else None
     reading["schema"] = preparation.schema | as_text
+    reading["decimal"] = reading["decimal"] or preparation.decimal
     width, columns = preparation.matrix_width, [*used, *keep] or None
     return open_rows(file, columns=columns, n_features=width, **reading)
 

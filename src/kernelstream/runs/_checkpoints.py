@@ -22,8 +22,10 @@ _NAMES = {"method": "model", "columns": "schema", "against_neutral": "report"}
 
 #: Defaults of version 0.1, and what they are now.
 _CHANGED_DEFAULTS = {
-    "method": ("polk", "auto"), "units": ("frozen", "moving"), "buckets": (256, 128)
+    "method": ("polk", "auto"), "units": ("frozen", "moving"), "buckets": (256, None)
 }  # fmt: skip
+#: The default before the first batch decided: such a run goes on as it was.
+_BUCKETS = 128
 
 
 class Scored(NamedTuple):
@@ -109,6 +111,8 @@ def differences(now: Mapping[str, Any], then: Mapping[str, Any], spelling: Spell
             then.setdefault(name, old)
             if (then[name], now.get(name)) == (old, new):
                 then[name] = new
+    if then.get("buckets") == _BUCKETS and now.get("buckets") is None:
+        then["buckets"] = None
     names = [name for name in {**now, **then} if now.get(name) != then.get(name)]
     return ", ".join(
         f"{'the file' if name == 'file' else spelling(_NAMES.get(name, name))} "

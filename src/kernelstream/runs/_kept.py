@@ -17,6 +17,8 @@ from kernelstream.pipeline import StreamModel
 from kernelstream.runs._reading import join
 from kernelstream.streams.batch import Batch, Text
 
+#: Rows that say something about a copy; fewer if the window is smaller.
+FEWEST_ROWS = 20
 #: Bytes of a copy, and of the rows since, beyond which none are kept.
 MOST_BYTES = 50_000_000
 
@@ -88,6 +90,8 @@ class Kept:
         first, saved = self._copies[0]
         rows = self._rows - first
         if rows < self._window < first:  # an older copy is missing: the run was gone on with here
+            return None
+        if rows < min(FEWEST_ROWS, self._window):
             return None
         X: Any = None
         y: Any = None

@@ -12,7 +12,7 @@ from kernelstream.evaluation import quality
 from kernelstream.evaluation.metrics import METRICS
 from kernelstream.models import _class_weights as class_weights
 from kernelstream.models.in_units import InUnits
-from kernelstream.runs._reading import naming_note
+from kernelstream.runs._reading import in_python, naming_note
 
 if TYPE_CHECKING:
     from kernelstream.runs.learning import Run
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 #: The usual row of the last ones (at least so many) may be this many deviations from the mean where
 #: the model does badly, and where it does not: seasons may take a healthy column beyond the first.
 FEWEST_ROWS, FAR, VERY_FAR = 20, 5.0, 10.0
+#: A class with this part of the rows is nearly always right: the others are rare.
+NEARLY_ALL = 0.8
 
 
 def row_notes(run: Run) -> list[str]:
@@ -36,8 +38,9 @@ def row_notes(run: Run) -> list[str]:
     notes += _weight_notes(run)
     if "auc" in run.score.trace.metrics and classes > 2:
         notes.append(f"auc is for two classes, and there are {classes}: try balanced_accuracy")
-    naming = (naming_note(name, spelling) for name in model.preparation.naming_columns)
-    notes += [note for note in naming if note not in run._noted]
+    noted = [note.split("'")[1] for note in run._noted if note.startswith("column '")]
+    naming = (name for name in model.preparation.naming_columns if name not in noted)
+    notes += [naming_note(name, spelling) for name in naming]
     if model.unlabelled_:
         notes.append(f"{model.unlabelled_:,} rows had no target: not learned")
     return notes
@@ -63,18 +66,41 @@ def _quality_notes(run: Run) -> list[str]:
     metric, values = run.score.trace.metrics[0], run.score.trace.summary()
     names = ", ".join(spelling(name) for name in (run.method.try_first if run.method else ()))
     to_try = f"{names} or {spelling('model')}" if names else spelling("model")
-    worse = []
+    worse, often = [], _often(run)
     # Until the units of a target are known the mean is all that is predicted.
     waits = isinstance(model.estimator, InUnits)
     if not waits or run.score.samples > run.settings["warm_up"]:
         for when, suffix in (("", ""), ("lately ", "_window")):
             if rule := quality.beaten_by(metric, values, model.task, suffix):
-                worse.append(f"{when}{rule}: try another {to_try}")
-    return (
-        worse[:1]
-        + _frozen_notes(run, metric, values)
-        + _far_inputs(run, FAR if worse else VERY_FAR)
-    )
+                worse.append(f"{when}{rule}: {often or f'try another {to_try}'}")
+    frozen = [] if worse and often else _frozen_notes(run, metric, values)
+    return worse[:1] + frozen + _far_inputs(run, FAR if worse else VERY_FAR)
+
+
+def _often(run: Run) -> str:
+    """What to do where nearly all rows are of one class; nothing where they are not."""
+    if run.model.task != "classification":
+        return ""
+    model, spelling = run.model.model, run._spelling
+    counts = run.score._metrics.class_counts()
+    label, count = max(counts.items(), key=lambda item: item[1], default=(None, 0.0))
+    part = count / max(1.0, sum(counts.values()))
+    if len(counts) < 2 or part < NEARLY_ALL:
+        return ""
+    (often,) = run.model.as_written([label])
+    metrics = ["auc" if len(counts) == 2 else "balanced_accuracy"]
+    cures = []
+    if hasattr(model, "predict_proba"):
+        metrics.append("log_loss")
+        words = "predict_proba" if spelling is in_python else "predict --probabilities"
+        cures.append(f"{words} shows how likely each class is")
+    if not set(metrics) <= set(run.score.trace.metrics):
+        words = spelling("metrics", metrics)
+        cures.insert(0, f"{words} measures how well rows of rare classes are told apart")
+    if getattr(model, "class_weight", "balanced") is None:
+        words = spelling("class_weight", "balanced")
+        cures.append(f"{words} makes the model predict rare classes more often")
+    return f"{100.0 * part:.1f} % of the rows are {often!r:.40}; {', '.join(cures)}"
 
 
 def _frozen_notes(run: Run, metric: str, values: Mapping[str, float]) -> list[str]:

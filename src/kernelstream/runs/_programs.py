@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -155,7 +155,8 @@ def _raise(error: UnusableError, stream: Stream) -> Learner:
 
 
 def _rule(rule: str, stream: Stream) -> Learner:
-    return Rule(rule, stream.task, _measurable(stream.metrics, rule == "majority"))
+    able = {"probability"} if rule == "majority" else set[str]()
+    return Rule(rule, stream.task, _measurable(stream.metrics, able))
 
 
 # ---- ours -------------------------------------------------------------------------------------
@@ -191,7 +192,7 @@ def _ours(given: str, task: str | None, spelling: Spelling, name: str) -> Entry:
 def _own_learner(estimator: Any, stream: Stream) -> Learner:
     reader = stream.reader
     taught = StreamModel(estimator, reader.preparation, reader.target, reader.task)
-    able = hasattr(estimator, "predict_proba")
+    able = {"decision", "probability"} if hasattr(estimator, "predict_proba") else {"decision"}
     return Learner(taught.estimator, _measurable(stream.metrics, able))
 
 
@@ -201,7 +202,8 @@ def _one_by_one(program: Program, stream: Stream) -> Learner:
         raise WrongTaskError(
             f"predicts {kind}, and {stream.reader.target!r} asks for {stream.task}"
         )
-    return OneByOne(program, _measurable(stream.metrics, program.probabilities), stream.units)
+    able = {"decision", "probability"} if program.probabilities else set[str]()
+    return OneByOne(program, _measurable(stream.metrics, able), stream.units)
 
 
 # ---- others -----------------------------------------------------------------------------------
@@ -402,10 +404,9 @@ def _making(name: str) -> Iterator[None]:
         raise _unusable(name, "made", "give it other parameters", error) from error
 
 
-def _measurable(metrics: Sequence[str], probabilities: bool) -> list[str]:
-    """The metrics that a program with or without probabilities can be measured by.
+def _measurable(metrics: Sequence[str], able: Set[str]) -> list[str]:
+    """The metrics that a program can be measured by, which is ``able`` to say what some need.
 
     Where there are none, any: it takes part, and has no value of those that were asked for.
     """
-    able = [name for name in metrics if probabilities or METRICS[name].needs != "probability"]
-    return able or ["accuracy"]
+    return [name for name in metrics if METRICS[name].needs in {"", *able}] or ["accuracy"]

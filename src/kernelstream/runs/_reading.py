@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +17,8 @@ from kernelstream.runs._waiting import StopWaitingError, Waiting
 from kernelstream.streams import open_stream
 from kernelstream.streams.batch import Batch, Source, Text
 from kernelstream.streams.columns import check_present
+from kernelstream.streams.decimals import WRITTEN
+from kernelstream.targets import names_of
 
 #: How messages write a parameter, alone or with a value: in Python's words or as an option.
 Spelling = Callable[..., str]
@@ -25,7 +27,7 @@ Spelling = Callable[..., str]
 #: How rows are read, as open_stream has it.
 READING: dict[str, Any] = {
     "schema": None, "drop": None, "on_bad": "raise", "quarantine": None, "batch_rows": 8192,
-    "format": None, "delimiter": None, "header": True, "n_features": None,
+    "format": None, "delimiter": None, "header": True, "n_features": None, "decimal": None,
 }  # fmt: skip
 
 
@@ -88,6 +90,7 @@ class StreamRun:
         reading = {**self._reading, **place}
         if like is not None:
             reading["schema"] = like.schema
+            reading["decimal"] = reading["decimal"] or like.decimal
             reading["n_features"] = reading["n_features"] or like.matrix_width
         self.source = open_stream(self._given, **reading)
         self.source.bad.cure = self.bad_rows_cure or self.source.bad.cure
@@ -112,9 +115,33 @@ class StreamRun:
                 f"{self.name} has no row that fits: {self.source.bad.count:,} were refused",
                 f"look at them with {self._spelling('on_bad', 'raise')}",
             )
+        if batch.commas and self._reading["decimal"] is None:
+            self._noted.append(
+                "numbers with a decimal comma were found: 5,5 is read as 5.5 "
+                f"({self._spelling('decimal', '.')} leaves such columns texts)"
+            )
         self._noted += _odd_texts(batch, self.source.schema, self._spelling)
-        self._noted += _names_of_rows(batch, self._reading["target"], self._spelling)
+        self._noted += _names_of_rows(batch, self._reading["target"], self._noted, self._spelling)
+        self._noted += self._unnamed_columns(batch)
         return batch
+
+    def _unnamed_columns(self, batch: Batch) -> list[str]:
+        """Notes about columns without a name, such as the index that pandas writes."""
+        notes, target = [], self._reading["target"]
+        targets = [] if target is None else names_of(target)
+        for name, column in batch.columns.items():
+            nameless = name in self.source.unnamed
+            if name in targets or not (nameless or _PANDAS.fullmatch(name)):
+                continue
+            called = f"a column has no name in the header and is called {name!r}"
+            counts = not isinstance(column, Text) and _counts_rows(column)
+            if counts:
+                subject = f"{called}: it" if nameless else f"column {name!r}"
+                cure = f"leave it out ({self._spelling('drop', [name])})"
+                notes.append(f"{subject} looks like a row number, which says nothing; {cure}")
+            elif nameless:
+                notes.append(called)
+        return notes
 
     def _prepared(
         self, first: Batch, ignore: list[str], settings: Mapping[str, Any]
@@ -223,19 +250,45 @@ def _odd_texts(batch: Batch, schema: Mapping[str, str], spelling: Spelling) -> l
                 f"{column.values[known[0]]!r:.40}; write them so (pandas.to_datetime reads most "
                 f"forms), or leave the column out ({spelling('drop', [name])})"
             )
+        elif odd and all(_GROUPED.match(value) for value in column.values):
+            cure = "write the numbers without marks between thousands"
+            if all(re.match(WRITTEN, value.strip()) for value in column.values):
+                cure = f"if it is decimal, {spelling('decimal', ',')} reads numbers; else {cure}"
+            notes.append(
+                f"column {name!r} is taken as text: the comma in {odd[0]!r:.40} may be a decimal "
+                f"mark or stand between thousands; {cure}"
+            )
         elif odd and len(known) and numeric[known].mean() >= 0.9:
             notes.append(
                 f"column {name!r} is taken as text because of values like {odd[0]!r:.40}; "
-                f"{spelling('schema', {name: 'number'})} refuses those rows instead"
+                f"{spelling('schema', {name: 'number'})} refuses those rows instead, and what is "
+                "missing is an empty field or NA"
+            )
+        elif len(odd) > 1 and (around := _around_numbers(column.values)):
+            marks = " and ".join(repr(mark) for mark in around if mark)
+            notes.append(
+                f"column {name!r} is taken as text because of {marks} in {odd[0]!r:.40}: if these "
+                "are numbers, write them alone"
             )
     return notes
 
 
-def _names_of_rows(batch: Batch, target: Any, spelling: Spelling) -> list[str]:
-    """Notes about inputs whose texts are hardly ever the same."""
+def _counts_rows(column: Any) -> bool:
+    """Whether numbers run from 0 or 1 on by steps of 1; rows that were refused are left out."""
+    if column.dtype.kind != "f" or len(column) < 2 or column[0] not in (0.0, 1.0):
+        return False
+    return bool((np.diff(column) == 1.0).all())
+
+
+def _names_of_rows(
+    batch: Batch, target: Any, noted: Sequence[str], spelling: Spelling
+) -> list[str]:
+    """Notes about inputs whose texts are hardly ever the same, if nothing was noted of them."""
     notes = []
     for name, column in batch.columns.items():
         if name == target or not isinstance(column, Text):  # several targets are numbers
+            continue
+        if any(note.startswith(f"column {name!r} is taken as text") for note in noted):
             continue
         known = column.codes[column.codes >= 0]
         if len(known) >= _FEWEST and len(np.unique(known)) >= _DISTINCT * len(known):
@@ -251,6 +304,9 @@ def naming_note(name: str, spelling: Spelling) -> str:
     )
 
 
+#: What pandas calls a column without a name.
+_PANDAS = re.compile(r"Unnamed: \d+")
+
 #: Dates in forms whose order of day and month cannot be known, or with names of months.
 _DATE = re.compile(
     r"\s*(\d{1,2}[./-]\d{1,2}[./-]\d{2,4}"
@@ -258,6 +314,33 @@ _DATE = re.compile(
     r"|(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*[ .]*\d{1,2}[ ,.]+\d{4})\b",
     re.IGNORECASE,
 )
+
+
+#: Whole numbers, and those with a decimal comma or with marks between thousands.
+_GROUPED = re.compile(r"\s*[+-]?(\d*(,\d+)?|\d{1,3}(,\d{3})+(\.\d+)?|\d{1,3}(\.\d{3})+(,\d+)?)\s*$")
+
+
+#: A currency or nothing, a number, a unit or nothing.
+_MEASURED = re.compile(
+    r"\s*([^\w\s+-]{1,3}|[A-Za-z]{1,4}(?=\s)|)\s*[+-]?\d[\d.,]*\s*([^\d\s]{0,4})\s*"
+)
+
+
+def _around_numbers(texts: Sequence[str]) -> tuple[str, str] | None:
+    """What stands before and after all numbers, if it is always the same; None if it is not.
+
+    >>> _around_numbers(["€ 1,105.20", "€ 5"]), _around_numbers(["5.5%", "7%"])
+    (('€', ''), ('', '%'))
+    >>> _around_numbers(["5 kg", "7 g"]), _around_numbers(["5 kg", "K-7"])
+    (None, None)
+    """
+    first = None
+    for text in texts:
+        found = _MEASURED.fullmatch(text)
+        if found is None or first not in (None, found.groups()):
+            return None
+        first = found.group(1), found.group(2)
+    return first
 
 
 def _is_number(text: str) -> bool:

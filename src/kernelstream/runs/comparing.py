@@ -87,7 +87,8 @@ class ComparisonRun(SteppedRun):
         "majority" or "mean" always take part.
     metrics : sequence of str, optional
         By default accuracy, kappa, kappa_temporal and log_loss, or mae, rmse and r2. The first
-        decides the order. A program without probabilities has no log_loss.
+        decides the order. A program without probabilities has no log_loss; ``auc``, of two
+        classes, is that of the last ``window`` rows.
     rows : int, optional
         Rows to compare on at most.
     seconds : float, optional
@@ -125,7 +126,7 @@ class ComparisonRun(SteppedRun):
         window: int = 1000,
         units: Literal["moving", "frozen"] = "moving",
         warm_up: int = 1000,
-        buckets: int = 128,
+        buckets: int | None = None,
         standardise: bool = True,
         spelling: Spelling = in_python,
         **reading: Any,
@@ -319,6 +320,9 @@ def _contestant(seat: Seat) -> Contestant:
         for name in trace.metrics
         for end in ("", "_window")
     }
+    for name in trace.metrics:  # auc is known of the last rows alone
+        if np.isnan(measured[name]):
+            measured[name] = measured[f"{name}_window"]
     try:
         nbytes = np.nan if seat.score is None else seat.score._learner.nbytes()
     except Exception:  # not every model can be pickled

@@ -89,7 +89,7 @@ class FeatureRun(StreamRun):
         parameters: Mapping[str, Any] | None = None,
         units: Literal["moving", "frozen"] = "moving",
         warm_up: int = 1000,
-        buckets: int = 128,
+        buckets: int | None = None,
         standardise: bool = True,
         make: Callable[..., OnlineKernelFeatures] = make_extractor,
         spelling: Spelling = in_python,

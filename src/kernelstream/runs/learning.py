@@ -87,8 +87,8 @@ class Run(StreamRun):
     spelling : callable, optional
         How notes and errors write a parameter (and its value).
     **reading
-        ``schema, drop, on_bad, quarantine, batch_rows, format, delimiter, header, n_features`` as
-        for :func:`~kernelstream.streams.open_stream`. A quarantine file starts empty.
+        ``schema, drop, on_bad, quarantine, batch_rows, format, delimiter, header, n_features,
+        decimal`` as for :func:`~kernelstream.streams.open_stream`. A quarantine file starts empty.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class Run(StreamRun):
         lag: int = 0,
         units: Literal["moving", "frozen"] = "moving",
         warm_up: int = 1000,
-        buckets: int = 128,
+        buckets: int | None = None,
         standardise: bool = True,
         importances: bool = False,
         anomalies: bool = False,

@@ -119,7 +119,7 @@ class TuningRun(SteppedRun):
         random_state: int = 0,
         units: Literal["moving", "frozen"] = "moving",
         warm_up: int = 1000,
-        buckets: int = 128,
+        buckets: int | None = None,
         standardise: bool = True,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_seconds: float = 30.0,

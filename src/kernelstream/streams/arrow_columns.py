@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream.streams.batch import Column, Text
+from kernelstream.streams.decimals import with_points
 from kernelstream.streams.errors import require
 
 #: What stands for a missing value in text.
@@ -95,8 +96,11 @@ def _iso(values: Any) -> Any:
     return values
 
 
-def block_column(values: Any, kind: str) -> BlockColumn:
-    """A (chunked) Arrow array as numbers, dates or plain strings; ArrowInvalid if one is not."""
+def block_column(values: Any, kind: str, commas: bool = False) -> BlockColumn:
+    """A (chunked) Arrow array as numbers, dates or plain strings; ArrowInvalid if one is not.
+
+    ``commas``: numbers are strings with a decimal comma.
+    """
     arrow = require("pyarrow", "Reading columns")
     if arrow.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
@@ -111,6 +115,8 @@ def block_column(values: Any, kind: str) -> BlockColumn:
         zone = getattr(values.type, "tz", None)
         values = values.cast(arrow.timestamp("us", zone), safe=False)
         return _numbers(values.cast(arrow.int64()), _NO_DATE).view("M8[us]")
+    if commas:
+        values = with_points(values)
     if not arrow.types.is_float64(values.type):
         values = values.cast(arrow.float64(), safe=False)
     return _numbers(values, np.nan)
@@ -140,7 +146,7 @@ def slice_column(column: BlockColumn, start: int, stop: int) -> Column:
     return Text(codes.astype(np.int32, copy=False), encoded.dictionary.to_pylist())
 
 
-def convert_strings(values: Any, kind: str) -> tuple[BlockColumn, list[int]]:
+def convert_strings(values: Any, kind: str, commas: bool = False) -> tuple[BlockColumn, list[int]]:
     """Binary values converted one by one where need be, and the rows that do not: missing."""
     arrow = require("pyarrow", "Reading columns")
     encoded = values.dictionary_encode()
@@ -150,6 +156,7 @@ def convert_strings(values: Any, kind: str) -> tuple[BlockColumn, list[int]]:
         column = arrow.array(strings[codes].tolist(), arrow.string())
     else:
         trimmed = arrow.array([text and text.strip(" \t") for text in strings[:-1]], arrow.string())
+        trimmed = with_points(trimmed) if commas else trimmed
         distinct, failed = _convert_each(trimmed, *_CASTS[kind])
         column, bad = distinct[codes], bad | failed
     return column, np.flatnonzero(bad[codes]).tolist()

@@ -50,6 +50,7 @@ class Batch:
     bounded: bool = False  # whether the source has refused infinite and huge numbers
     truths: frozenset[str] = frozenset()  # columns of numbers that are true (1) and false (0)
     small: frozenset[str] = frozenset()  # of the truths those that are written in small letters
+    commas: bool = False  # whether there are numbers written with a decimal comma
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -63,7 +64,8 @@ class Batch:
             for name, column in self.columns.items()
         }
         matrix = None if self.matrix is None else slice_rows(self.matrix, start, stop)
-        return Batch(columns, matrix, self.lines[start:stop], self.bounded, self.truths, self.small)
+        held = self.bounded, self.truths, self.small, self.commas
+        return Batch(columns, matrix, self.lines[start:stop], *held)
 
 
 def slice_rows(matrix: Any, start: int, stop: int) -> Any:
@@ -94,6 +96,7 @@ class Source(ABC):
 
     matrix_width: int | None = None  # features without names
     schema: dict[str, str]  # column -> "number" | "text" | "date"
+    unnamed: frozenset[str] = frozenset()  # columns without a name in the header
 
     def __init__(self, name: str, format: str, reading: Reading) -> None:
         reading.check_position(format)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream.limits import LARGEST_ENTRY
+from kernelstream.streams import decimals
 from kernelstream.streams.arrow_columns import (
     MISSING,
     BlockColumn,
@@ -26,6 +27,9 @@ from kernelstream.streams.libsvm import looks_like_libsvm
 from kernelstream.streams.records import Block, count_fields, ends_inside_quotes, fields_at
 from kernelstream.streams.text_source import Parsed, TextSource
 
+#: What stands between fields where it is no comma.
+OTHERS = (";", "\t", "|")
+
 
 class DelimitedSource(TextSource):
     """Rows of a CSV or TSV file; see `open_stream`."""
@@ -36,9 +40,11 @@ class DelimitedSource(TextSource):
         delimiter = reading.delimiter or ("\t" if format == "tsv" else ",")
         if len(delimiter) != 1 or delimiter in '"\r\n' or ord(delimiter) > 127:
             raise StreamError(f"delimiter must be one ASCII character, not {delimiter!r}.")
-        self._delimiter = delimiter
+        self._delimiter, self._decimal = delimiter, reading.decimal
         super().__init__(path, format, reading, delimiter)
 
+        if reading.delimiter is None and format == "csv" and reading.header:
+            self._find_delimiter()
         raw_header = self._read_header() if reading.header else self._count_columns()
         selected = reading.choose_columns(self.name, self._names)
         block = self._begin("has a header and no rows")
@@ -48,9 +54,18 @@ class DelimitedSource(TextSource):
         self._types = dict.fromkeys(selected, self._arrow.float64())
         self._dated: set[str] = set()  # columns of dates, in which a time of day is a mistake
         if block is not None:
-            self._settle_types(block, reading.schema)
+            self._settle_types(block, reading)
         self._truths = frozenset(name for name, each in self._types.items() if is_truth(each))
         self.bad = self._bad_rows(reading, raw_header)
+
+    def _find_delimiter(self) -> None:
+        """Another mark than the comma, where the header has that one and no comma."""
+        block = self._reader.peek_record()
+        if block is None or count_fields(block.data, block.index, ",")[0] > 1:
+            return
+        found = [mark for mark in OTHERS if count_fields(block.data, block.index, mark)[0] > 1]
+        if len(found) == 1:
+            self._delimiter = self._reader.delimiter = found[0]
 
     def _read_header(self) -> bytes:
         """Take the names of the columns; return the line itself."""
@@ -62,7 +77,7 @@ class DelimitedSource(TextSource):
         except UnicodeDecodeError:
             raise StreamError(
                 f"{self.name}, line {block.line}: the header is not UTF-8 text. "
-                "Convert the file: iconv -f LATIN1 -t UTF-8."
+                f"Convert the file: iconv -f LATIN1 -t UTF-8 {self.name} > new.csv."
             ) from None
         if b"\0" in block.data:
             raise StreamError(
@@ -78,6 +93,7 @@ class DelimitedSource(TextSource):
         types = dict.fromkeys(generic, self._arrow.string())
         fields = self._read(block.data, generic, types).to_pylist()[0]
         self._names = [(fields[name] or "").strip() or name for name in generic]
+        self.unnamed = frozenset(name for name in generic if not (fields[name] or "").strip())
         return block.raw(0)
 
     def _count_columns(self) -> bytes:
@@ -92,15 +108,21 @@ class DelimitedSource(TextSource):
         width = count_fields(block.data, block.index, self._delimiter)[0]
         return [f"c{place}" for place in range(width)]
 
-    def _settle_types(self, block: Block, given: dict[str, str]) -> None:
+    def _settle_types(self, block: Block, reading: Reading) -> None:
         """Find the kinds of columns, and how they are written, in the first batch."""
+        given, position = reading.schema, reading.position
         first = block.head(self._batch_rows)
         _, fits = self._misfits(first)
         if not fits.any():
             return
         data = first.select(fits)
         found = self._read(data, self._names, {}, list(self.schema))
+        commas = None if position is None else position.get("commas", ())
+        self._commas = frozenset(self._with_commas(found, given) if commas is None else commas)
         for name in self.schema:
+            if name in self._commas:
+                self.schema[name], self._types[name] = "number", self._arrow.string()
+                continue
             arrow_type = found.schema.field(name).type
             kind, types = kind_of(arrow_type) or "text", self._arrow.types
             written = types.is_string(arrow_type) and are_written_dates(found[name])
@@ -124,6 +146,29 @@ class DelimitedSource(TextSource):
             self._small = frozenset(
                 name for name in truths if {"true", "false"} & {*words[name].unique().to_pylist()}
             )
+
+    def _with_commas(self, found: Any, given: dict[str, str]) -> set[str]:
+        """Columns of numbers with a decimal comma; whole numbers may be some, if others are."""
+        if self._decimal == ".":
+            return set()
+        types = self._arrow.types
+        may_be = [name for name in self.schema if given.get(name, "number") == "number"]
+        commas, points, whole = set(), set(), set()
+        for name in may_be:
+            values, arrow_type = found[name], found.schema.field(name).type
+            if types.is_floating(arrow_type):
+                points.add(name)
+            elif types.is_integer(arrow_type) or types.is_null(arrow_type):
+                whole.add(name)
+            elif types.is_string(arrow_type) and decimals.are_decimals(values):
+                commas.add(name)
+            elif types.is_string(arrow_type) and self._decimal and name in given:  # bad rows too
+                marks = [decimals.count_of(mark, values) for mark in decimals.MARKS]
+                (commas if marks[0] >= marks[1] else points).add(name)
+        certain = any(decimals.are_certain(found[name]) for name in commas)
+        if self._decimal is None and (points or not certain):
+            return set()
+        return commas | (whole if commas or not points else set())
 
     def _written_type(self, kind: str, found: Any) -> Any:
         """What Arrow should parse a column as: the quick way, which may fail."""
@@ -149,7 +194,10 @@ class DelimitedSource(TextSource):
             return None
         try:
             table = self._read(block.data, self._names, self._types, list(self.schema))
-            columns = {name: block_column(table[name], kind) for name, kind in self.schema.items()}
+            columns = {
+                name: block_column(table[name], kind, name in self._commas)
+                for name, kind in self.schema.items()
+            }
         except self._arrow.ArrowInvalid:
             return None
         if len(table) != block.n_records:
@@ -171,7 +219,8 @@ class DelimitedSource(TextSource):
             columns, failed = self._convert_each(block.select(fits))
             for name, values in failed.items():
                 for row, value in values:
-                    reasons.setdefault(int(rows[row]), _complaint(name, self.schema[name], value))
+                    why = _complaint(name, self.schema[name], value, name in self._commas)
+                    reasons.setdefault(int(rows[row]), why)
         is_good = ~np.isin(rows, list(reasons))
         columns = {
             name: column[is_good] if isinstance(column, np.ndarray) else column.filter(is_good)
@@ -217,7 +266,7 @@ class DelimitedSource(TextSource):
         columns, failed = {}, {}
         for name, kind in self.schema.items():
             values = table[name].combine_chunks()
-            columns[name], rows = convert_strings(values, kind)
+            columns[name], rows = convert_strings(values, kind, name in self._commas)
             if kind == "number":
                 rows = sorted({*rows, *np.flatnonzero(_unusable(columns[name])).tolist()})
             elif kind == "date" and name in self._dated:
@@ -272,7 +321,7 @@ def _unusable(numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
     return np.abs(numbers) > LARGEST_ENTRY
 
 
-def _complaint(name: str, kind: str, value: bytes) -> str:
+def _complaint(name: str, kind: str, value: bytes, commas: bool) -> str:
     try:
         text = value.decode()
     except UnicodeDecodeError:
@@ -281,6 +330,12 @@ def _complaint(name: str, kind: str, value: bytes) -> str:
             "convert the file with iconv -f LATIN1 -t UTF-8"
         )
     shown = text if len(text) <= 40 else text[:37] + "..."
+    if kind == "number" and decimals.is_of_other_mark(text, commas):
+        have, use = ("a comma", ".") if commas else ("a point", ",")
+        return (
+            f"column {name!r} holds {shown!r}, and numbers of this file have {have}, where they "
+            f"have decimals; is it a decimal mark? --decimal {use} (decimal=) says so"
+        )
     if kind == "number" and _is_number(value):
         most = f"{LARGEST_ENTRY:.0e}"
         return f"column {name!r} holds {shown!r}, not a finite number of at most {most}"
@@ -293,7 +348,8 @@ def _complaint(name: str, kind: str, value: bytes) -> str:
 def _is_number(text: bytes) -> bool:
     """Whether what was refused is a number, though one that no model takes."""
     try:
-        return abs(float(text)) > LARGEST_ENTRY  # smaller ones are Python's, such as 1_000
+        number = abs(float(text.replace(b",", b".")))
+        return number > LARGEST_ENTRY  # smaller ones are Python's, such as 1_000
     except ValueError:
         return False
 

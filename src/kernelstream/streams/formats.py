@@ -12,6 +12,7 @@ from typing import Any
 
 from kernelstream.streams.bad_rows import POLICIES
 from kernelstream.streams.columns import KINDS, check_present
+from kernelstream.streams.decimals import MARKS
 from kernelstream.streams.errors import StreamError
 
 
@@ -31,6 +32,7 @@ class Reading:
     header: bool
     n_features: int | None
     live: bool = False
+    decimal: str | None = None
 
     def __post_init__(self) -> None:
         rows, on_bad = self.batch_rows, self.on_bad
@@ -42,6 +44,8 @@ class Reading:
             raise StreamError(
                 "Quarantine needs a file for the rows: name it with --quarantine (quarantine=)."
             )
+        if self.decimal not in (None, *MARKS):
+            raise StreamError(f"decimal must be one of {' '.join(MARKS)} and not {self.decimal!r}.")
         for name, kind in self.schema.items():
             if kind not in KINDS:
                 raise StreamError(
@@ -54,8 +58,11 @@ class Reading:
         targets = self.targets
         if twice := [name for place, name in enumerate(names) if name in names[:place]]:
             raise StreamError(f"{source} has the column {twice[0]!r} twice. Rename one of them.")
+        cure = " Name the column to predict: --target (target=)."
+        if columns is not None:  # those of a model, which has a target
+            cure = " It is the target: give the column that holds it this name."
         for target in targets:
-            check_present(source, target, names, " Name the column to predict: --target (target=).")
+            check_present(source, target, names, cure)
         for name in (*(columns or ()), *self.drop):
             check_present(source, name, names)
         if dropped := [target for target in targets if target in self.drop]:
@@ -71,6 +78,9 @@ class Reading:
         for name in {"offset", "line", "rows", "row", "n_features"} & set(position):
             if type(position[name]) is not int or not 0 <= position[name] < 2**62:
                 raise StreamError(f"The position has no valid {name}: start again.")
+        commas = position.get("commas", [])
+        if not isinstance(commas, list) or not all(isinstance(name, str) for name in commas):
+            raise StreamError("The position has no valid commas: start again.")
         if position.get("format") != format:
             raise StreamError(
                 f"The position is one in {position.get('format')!r} data, this is {format!r}. "

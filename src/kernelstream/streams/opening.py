@@ -29,6 +29,7 @@ def open_stream(
     header: bool = True,
     n_features: int | None = None,
     live: bool = False,
+    decimal: str | None = None,
 ) -> Source:
     """Read rows in batches, from a file of any size, standard input, arrays or a data frame.
 
@@ -60,15 +61,19 @@ def open_stream(
     drop : sequence of str, default=()
         Do not even read these.
     delimiter : str, default=None
-        Between the fields of a CSV file, where it is no comma.
+        Between the fields of a CSV file. None: a comma; or a semicolon, tab or bar where the header
+        has one of these and no comma.
     header : bool, default=True
         False: a CSV file begins with data; columns are named c0, c1, ...
     n_features : int, default=None
         Width of LIBSVM rows. None: the largest index, which takes a pass over the file.
-
     live : bool, default=False
         Hand out the rows of text that are there without waiting for a whole batch. How rows are
         cut into batches then depends on the sender.
+    decimal : {",", "."}, default=None
+        The decimal mark of numbers in CSV files. None: a comma where the first batch shows it
+        beyond doubt, in columns in which every value is such a number: 5,5 does, but 1,234 may be
+        a whole number, and where other columns have points nothing is certain.
 
     Returns
     -------
@@ -95,7 +100,7 @@ def open_stream(
     """
     reading = Reading(
         target, batch_rows, on_bad, quarantine, position, dict(schema or {}), columns, drop,
-        delimiter, header, n_features, live,
+        delimiter, header, n_features, live, decimal,
     )  # fmt: skip
     if isinstance(source, tuple) and len(source) == 2:
         return ArraySource(*source, reading)

@@ -301,8 +301,8 @@ def _number(value: Any) -> float:
 _DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(|[ T]\d\d:.*)")
 #: One with slashes: always year/month/day.
 _SLASHED = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2})(|[ T]\d\d:.*)")
-#: A time of day: that of the first day of 1970.
-_TIME = re.compile(r"(\d{1,2})(:\d\d(?::\d\d(?:\.\d+)?)?) ?([AaPp][Mm])?")
+#: A time of day, that of the first day of 1970; with AM or PM it has no fractions of seconds.
+_TIME = re.compile(r"(\d{1,2})(:\d\d(?::\d\d)?)(?:(\.\d+)| ?([AaPp][Mm]))?")
 
 
 def _date(value: Any) -> np.datetime64:
@@ -310,11 +310,11 @@ def _date(value: Any) -> np.datetime64:
         forms = _DOTTED, _SLASHED, _TIME
         dotted, slashed, time = (form.fullmatch(value.strip()) for form in forms)
         if time:
-            hour, half = int(time[1]), (time[3] or "").lower()
+            hour, half = int(time[1]), (time[4] or "").lower()
             if half and not 1 <= hour <= 12:
                 raise ValueError
             hour = hour % 12 + 12 * (half == "pm") if half else hour
-            value = f"1970-01-01T{hour:02d}{time[2]}"
+            value = f"1970-01-01T{hour:02d}{time[2]}{time[3] or ''}"
         elif dotted:
             value = f"{dotted[3]}-{dotted[2]:0>2}-{dotted[1]:0>2}{dotted[4]}"
         elif slashed:
@@ -323,7 +323,9 @@ def _date(value: Any) -> np.datetime64:
     elif isinstance(value, str):
         return np.datetime64("NaT")
     if isinstance(value, datetime.time):
-        value = datetime.datetime.combine(datetime.date(1970, 1, 1), value.replace(tzinfo=None))
+        if value.tzinfo is not None:  # it is another time in UTC, by how much depends on the day
+            raise ValueError
+        value = datetime.datetime.combine(datetime.date(1970, 1, 1), value)
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:
         value = value.astimezone(datetime.UTC).replace(tzinfo=None)
     if _kind_of(value) != "date":

@@ -107,7 +107,7 @@ class BlockReader:
     def __init__(self, stream: ByteStream, batch_rows: int, delimiter: str | None) -> None:
         self._stream = stream
         self._batch_rows = batch_rows
-        self._delimiter = delimiter
+        self.delimiter = delimiter
         self._carry = b""
         self._line = 1
         self._offset = stream.offset
@@ -199,7 +199,7 @@ class BlockReader:
         """Take whole records from the start of the data and carry the rest."""
         # The last record of a stream needs no line break, unless the stream was cut off.
         final = self._is_over and self.failure is None
-        plain = _count_plain_lines(data, self._delimiter) if whole_batches and data else None
+        plain = _count_plain_lines(data, self.delimiter) if whole_batches and data else None
         if plain is not None:
             has_open_end = final and not data.endswith(b"\n")
             count = plain + has_open_end
@@ -208,7 +208,7 @@ class BlockReader:
             known: int | None = count - surplus
             end = _start_of_last(data, end, surplus)
         else:
-            index = index_records(data, self._delimiter, final)
+            index = index_records(data, self.delimiter, final)
             count, end, known = len(index.starts), index.size, None
             wanted = count if self._is_over else count - count % n_records
             wanted = wanted if whole_batches else min(count, n_records)
@@ -223,7 +223,7 @@ class BlockReader:
         if count == surplus:
             self._carry = b"" if self._is_over else data
             return None
-        block = Block(data[:end], self._offset, self._line, self._delimiter, known, self._is_over)
+        block = Block(data[:end], self._offset, self._line, self.delimiter, known, self._is_over)
         self._carry = data[end:]
         self._offset, self._line = block.end
         return block

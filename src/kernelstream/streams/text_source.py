@@ -51,6 +51,7 @@ class TextSource(Source):
         self._place = (0, 1)  # offset and line after the blocks before this one
         self._truths: frozenset[str] = frozenset()  # see Batch
         self._small: frozenset[str] = frozenset()
+        self._commas: frozenset[str] = frozenset()  # columns of numbers with a decimal comma
 
     @abstractmethod
     def _parse(self, block: Block) -> Parsed: ...
@@ -88,6 +89,7 @@ class TextSource(Source):
             "line": line,
             "rows": self._rows,
             "bad": self.bad.state,
+            **({"commas": sorted(self._commas)} if self._commas else {}),
         }
 
     def __next__(self) -> Batch:
@@ -128,6 +130,7 @@ class TextSource(Source):
             bounded=True,  # _parse puts such rows aside, to be refused as on_bad says
             truths=self._truths,
             small=self._small,
+            commas=bool(self._commas),
         )
 
     def close(self) -> None:
