@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.linear_model import SGDClassifier
+from sklearn.metrics import roc_auc_score
 
 from kernelstream import ComparisonRun, Run, compare
 from kernelstream.evaluation import Prequential, prequential
@@ -430,3 +431,50 @@ def test_sparse_rows(tmp_path):
     for name in models:
         assert not found[name].problem
         assert found[name].values["accuracy"] > found["majority"].values["accuracy"], name
+
+
+# ---- metrics that not every program has -----------------------------------------------------
+
+
+def test_auc_of_programs_with_probabilities_leaves_the_others_in():
+    pytest.importorskip("river")
+    X, y = rings(400, 2)
+    models = ["polk", "river:linear_model.LogisticRegression", "sklearn:Perceptron"]
+    result = compare((X, y), models=models, metrics=["auc", "accuracy"], window=200)
+    found = by_name(result)
+    assert not any(each.problem for each in result.contestants)
+    assert [each.name for each in result.contestants][:2] == [
+        "polk",
+        "river:linear_model.LogisticRegression",
+    ]
+    assert np.isnan(found["sklearn:Perceptron"].values.get("auc", np.nan))
+    assert np.isfinite(found["sklearn:Perceptron"].values["accuracy"])
+    assert found["polk"].values["auc"] == found["polk"].values["auc_window"]
+
+
+@pytest.mark.parametrize("labels", [["b", "a"], ["a", "b"]])
+def test_auc_of_a_program_is_that_of_its_probabilities(labels):
+    linear_model = pytest.importorskip("river.linear_model")
+    from kernelstream.evaluation.programs import RiverProgram
+
+    X, y = rings(300, 2)
+    y = np.array(labels)[y]
+    columns = []
+    for cut in (7, 300):
+        model = linear_model.LogisticRegression()
+        run = Prequential(OneByOne(RiverProgram(model), ["auc"]), every=50, window=300)
+        for i in range(0, 300, cut):
+            run.update(X[i : i + cut], y[i : i + cut])
+        columns.append(run.finish().to_columns()["auc_window"])
+    np.testing.assert_array_equal(columns[0], columns[1])
+    codes = dict(zip(dict.fromkeys(y.tolist()), (0, 1), strict=True))
+    model, said, met = linear_model.LogisticRegression(), [], set()
+    for row, label in zip(X, y.tolist(), strict=True):
+        x = {str(k): value for k, value in enumerate(row.tolist())}
+        share = model.predict_proba_one(x).get(codes["b"], 0.0)
+        said.append(share if len(met) == 2 else np.nan)
+        model.learn_one(x, codes[label])
+        met.add(label)
+    usable = ~np.isnan(said)
+    expected = roc_auc_score((y == "b")[usable], np.array(said)[usable])
+    assert columns[0][-1] == pytest.approx(expected)

@@ -288,6 +288,12 @@ class ClassMetrics(_StreamMetrics[ClassSummary]):
             columns.append(extra)
         self._recent.extend(np.stack(columns, axis=1, dtype=np.float64))
 
+    def class_counts(self) -> dict[Any, float]:
+        """How many of all samples were of each class."""
+        counted = self._counts[""].matrix.sum(axis=1)
+        return {label: float(counted[code]) for label, code in self.labels.codes.items()
+                if code < len(counted)}  # fmt: skip
+
     def skip_codes(self, truth: Codes) -> None:
         """The next samples were not predicted; they only come before others."""
         if self._follows and len(truth) and not self._recent.count:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from time import perf_counter
 from typing import Any, Self
 
 import numpy as np
@@ -15,10 +14,12 @@ from kernelstream.buffer import Buffer
 from kernelstream.evaluation.baselines import make_baselines
 from kernelstream.evaluation.held_out import HeldOut
 from kernelstream.evaluation.labels import buffer_from_state, buffer_state
+from kernelstream.evaluation.late import MOST_ROWS, predict_then_learn_late
 from kernelstream.evaluation.learner import Predictions, check_whole, rows_between
 from kernelstream.evaluation.metrics import make_metrics
 from kernelstream.evaluation.programs import learner_for
 from kernelstream.evaluation.risk import LossDistribution
+from kernelstream.evaluation.stopwatch import Stopwatch
 from kernelstream.evaluation.trace import BESIDE_THE_STREAM, Trace
 from kernelstream.models._base import KernelEstimator
 from kernelstream.models.in_units import InUnits
@@ -119,7 +120,7 @@ class Prequential:
         Of the metrics.
     lag : int, default=0
         Labels come late: sample t is learned only after sample t + ``lag`` was predicted. The
-        model then goes one sample at a time through Python, which is slower.
+        model then goes one sample at a time through Python: several times slower.
     classes : array, optional
         All classes there will be. scikit-learn's classifiers need it.
     held_out : (X, y), optional
@@ -282,7 +283,7 @@ class Prequential:
         """How many of the available samples to use next."""
         if self._learner.fresh and not self._lag:
             return 1
-        every = self.trace.every
+        every, available = self.trace.every, min(available, MOST_ROWS if self._lag else available)
         to_record = every - self.samples % every
         if available >= to_record:
             return to_record
@@ -293,15 +294,15 @@ class Prequential:
         """Use these samples, which end where a record is due at the latest."""
         if not self._lag:
             X = self._learner.converted(X, y)
-        start = perf_counter()
         parts: list[Predictions] = []
-        if self._lag:
-            parts = self._predict_then_learn_late(X, y)
-        elif self._learner.fresh:
-            self._learner.learn(X, y)
-        else:
-            parts = [self._learner.predict_then_learn(X, y, self._unmeasured - self.samples)]
-        self.seconds += perf_counter() - start
+        with Stopwatch() as watch:
+            if self._lag:
+                parts = self._predict_then_learn_late(X, y)
+            elif self._learner.fresh:
+                self._learner.learn(X, y)
+            else:
+                parts = [self._learner.predict_then_learn(X, y, self._unmeasured - self.samples)]
+        self.seconds += watch.seconds
         self.samples += len(y)
         self._uncounted.append((y.copy(), parts))
         if self.samples % self.trace.every == 0:
@@ -310,19 +311,12 @@ class Prequential:
             self._count()
 
     def _predict_then_learn_late(self, X: Any, y: NDArray[Any]) -> list[Predictions]:
-        """Sample by sample with a lag; nothing for the first ones of a fresh model."""
         before = 0 if self._waiting is None else len(self._waiting)
         unmeasured = self._unmeasured - self.samples
         X, y = self._with_waiting(X, y)
-        predicted = []
-        for i in range(before, len(y)):
-            here, due = slice(i, i + 1), i - self._lag
-            if not self._learner.fresh:
-                predicted.append(self._learner.predict(X[here], y[here], unmeasured - (i - before)))
-            if due >= 0:
-                self._learner.learn(X[due : due + 1], y[due : due + 1])
+        made = predict_then_learn_late(self._learner, X, y, before, self._lag, unmeasured)
         self._wait(X, y, max(0, len(y) - self._lag))
-        return predicted
+        return made
 
     def _count(self) -> None:
         """Update metrics and baselines: many small calls would take their time."""

@@ -30,12 +30,13 @@ _BASELINES = ("no_change", "no_change_window", "majority", "majority_window")
 class Trace:
     r"""What a prequential run recorded every so many samples, and at its end.
 
-    Columns: ``samples``; ``seconds`` spent predicting and learning; ``model_order``, ``bytes`` and
-    ``error_spent`` of the model (NaN if it has none); per metric ``m`` over all samples,
-    ``m_window`` and ``m_fading``; the baselines ``no_change`` and ``majority`` by the first metric,
-    each also with ``_window``. Where samples were held out: ``held_out``, the first metric on them;
-    ``held_out_risk``, the mean of the model's loss on them plus alpha/2 \|f\|^2; and ``risk``, the
-    same with the mean loss of the stream's samples, each predicted before it was learned.
+    Columns: ``samples``; ``seconds`` spent predicting and learning, not compiling; ``model_order``,
+    ``bytes`` and ``error_spent`` of the model (NaN if it has none); per metric ``m`` over all
+    samples, ``m_window`` and ``m_fading``; the baselines ``no_change`` and ``majority`` by the
+    first metric, each also with ``_window``. Where samples were held out: ``held_out``, the first
+    metric on them; ``held_out_risk``, the mean of the model's loss on them plus alpha/2 \|f\|^2;
+    and ``risk``, the same with the mean loss of the stream's samples, each predicted before it was
+    learned.
 
     However long the stream, at most 2000 records are kept: when there are more, ``every`` doubles
     and only the records at its multiples stay, and the last one.

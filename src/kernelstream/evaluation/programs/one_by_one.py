@@ -57,6 +57,7 @@ class OneByOne(Learner):
         units: tuple[float, float] = (0.0, 1.0),
     ) -> None:
         self.program, self.units = program, units
+        self._met = set[int]()  # classes that it was taught
         super().__init__(program.model, metrics)
         if self.labels is not None and program.classes is not None:
             self.labels.encode(program.classes)  # in the order that the model has them in
@@ -71,7 +72,7 @@ class OneByOne(Learner):
         return self.program.classification and self.program.probabilities
 
     def _has_decisions(self) -> bool:
-        return False
+        return self._has_probabilities()
 
     def _check_model(self) -> None:
         pass
@@ -92,8 +93,13 @@ class OneByOne(Learner):
         """Learning alone."""
         rows = X if isinstance(X, list) else self.converted(X, y)
         for row, target in zip(rows, self._targets(y).tolist(), strict=True):
-            self.program.learn(row, target)
+            self._teach(row, target)
         self.fresh = False
+
+    def _teach(self, row: Any, target: Any) -> None:
+        self.program.learn(row, target)
+        if self.labels is not None:
+            self._met.add(target)
 
     def predict(self, X: Any, y: NDArray[Any], unmeasured: int) -> Predictions:
         """Predicting alone."""
@@ -111,22 +117,28 @@ class OneByOne(Learner):
             for i, (row, target) in enumerate(zip(rows, targets, strict=True)):
                 numbers[i] = program.predict(row, 0)
                 if learn:
-                    program.learn(row, target)
+                    self._teach(row, target)
             if not np.isfinite(numbers).all():
                 raise ValueError(f"it predicts {numbers[~np.isfinite(numbers)][0]}")
             return Predictions(self.units[0] + self.units[1] * numbers)
         winners, probability = np.empty(len(targets), dtype=np.int64), np.empty(len(targets))
         known = len(self.labels)
+        decision, second = np.full(len(targets), np.nan), self.labels.sorted_codes()[1:]
         for i, (row, target) in enumerate(zip(rows, targets, strict=True)):
             winners[i], votes = program.predict(row, known)  # type: ignore[misc]
             total = votes.sum()
             # Who says nothing finds all classes equally likely.
             share = votes[target] / total if target < len(votes) and total > 0.0 else 0.0
             probability[i] = share if total > 0.0 else 1.0 / known
+            if len(second) == 1 and len(self._met) == 2:
+                decision[i] = votes[second[0]] / total if total > 0.0 else 0.5
             if learn:
-                program.learn(row, target)
-        wanted = probability if "probability" in self.needs else None
-        return Predictions(self.labels.decode(winners), wanted)
+                self._teach(row, target)
+        return Predictions(
+            self.labels.decode(winners),
+            probability if "probability" in self.needs else None,
+            decision if "decision" in self.needs else None,
+        )
 
     def _targets(self, y: NDArray[Any]) -> NDArray[Any]:
         """As the package gets them."""
