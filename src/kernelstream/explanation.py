@@ -57,7 +57,10 @@ def explain(model: Any, batch: Batch, most: int) -> list[Explanation]:
         changed = dense.copy()
         changed[:, places] = without[places]
         row[:] = own - _leads(estimator, changed, predicted)
-    points, votes = _votes(model.model, X, predicted)
+    if estimator.model_order_:
+        points, votes = _votes(model.model, X, predicted)
+    else:  # rows may be waiting, for the unit of the target
+        points, votes = np.empty((0, 0)), np.empty((len(predicted), 0))
     names = preparation.feature_names_out
     found = []
     for i, prediction in enumerate(predicted.tolist()):
@@ -101,8 +104,6 @@ def _votes(
     model: Any, X: Any, predicted: NDArray[Any]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The stored points, and (n, points) what each adds to the prediction."""
-    if not model.model_order_:
-        return np.empty((0, 0)), np.empty((len(predicted), 0))
     if hasattr(model, "_point_votes"):
         points, votes = model._point_votes(X)
         if not hasattr(model, "classes_"):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kernelstream.explanation import Explanation, explain
@@ -23,6 +23,26 @@ if TYPE_CHECKING:  # the detector is imported where one is wanted: predictions n
 
 #: Parts of importances below are shown as 0 %.
 _NOTHING = 0.0005
+
+
+class _OfModel:
+    """A method that there is where the estimator has one of the same name."""
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self._method, self.__doc__ = method, method.__doc__
+
+    def __get__(self, model: Any, owner: Any = None) -> Any:
+        if model is None:
+            return self._method
+        name = self._method.__name__
+        if hasattr(model.model, name):
+            return MethodType(self._method, model)
+        cure = "use predict"
+        if name == "predict_interval":
+            cure = "intervals are for numbers, learned with 'auto' or 'krlst'"
+            if model.task == "classification":
+                cure = "intervals are for numbers; of classes, use predict_proba or predict"
+        raise AttributeError(f"a {type(model.model).__name__} has no {name}: {cure}")
 
 
 class PredictsRows:
@@ -61,7 +81,7 @@ class PredictsRows:
         several = (len(self.targets),) if len(self.targets) > 1 else ()
         return np.empty((0, *several, *more))
 
-    @available_if(lambda self: hasattr(self.model, "decision_function"))
+    @_OfModel
     def decision_function(self, rows: Any) -> NDArray[np.float64]:
         """The estimator's ``decision_function``."""
         X, classes = self._features(rows), len(self.classes_)
@@ -69,7 +89,7 @@ class PredictsRows:
             return np.empty((0, classes) if classes > 2 else 0)
         return self.model.decision_function(X)  # type: ignore[no-any-return]
 
-    @available_if(lambda self: hasattr(self.model, "predict_proba"))
+    @_OfModel
     def predict_proba(self, rows: Any) -> NDArray[np.float64]:
         """The probability of each of ``classes_``, where the estimator has it."""
         X = self._features(rows)
@@ -77,7 +97,7 @@ class PredictsRows:
             return np.empty((0, len(self.classes_)))
         return self.model.predict_proba(X)  # type: ignore[no-any-return]
 
-    @available_if(lambda self: hasattr(self.model, "predict_interval"))
+    @_OfModel
     def predict_interval(self, rows: Any, coverage: float = 0.9) -> NDArray[np.float64]:
         """(n, 2): the estimator's ``predict_interval``, where it has one; of several (n, q, 2).
 

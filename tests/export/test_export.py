@@ -1,9 +1,11 @@
 """Exported models predict what the models do that they came from."""
 
+import datetime
 import json
 import subprocess
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from benchmarks import export as tools
@@ -141,6 +143,36 @@ def test_times_and_columns_that_name_their_rows(tmp_path):
         check(model, batch, *tools.Compiled(model, tmp_path)(batch), 1e-12)
     pytest.importorskip("onnxruntime")
     check(model, batch, *tools.run_onnx(model, batch), 1e-12)
+
+
+def test_the_numpy_file_reads_dates_as_the_model_does():
+    random, n = np.random.default_rng(0), 300
+    at = random.integers(0, 2 * 10**15, n).view("M8[us]")
+    rows = {"at": at, "x": random.normal(size=n)}
+    rows["y"] = np.sin(at.astype(np.int64) / 1e14) + rows["x"]
+    model = StreamModel.for_rows(rows, "y", "krlst").learn(rows)
+    zone = datetime.timezone(datetime.timedelta(hours=-3))
+    columns = [
+        ["05:05", "9:05 PM", "12:00 am", "11:38:36.5", None, ""],
+        ["2012/01/01", "2012/1/2 08:00", "1.3.2024", "01.03.2024 08:00", "2012-01-01", None],
+        [datetime.time(5, 5), datetime.time(23), None, np.nan],
+        [datetime.date(2012, 1, 1), None],
+        [datetime.datetime(2012, 1, 1, 23, tzinfo=zone), datetime.datetime(2012, 1, 1), pd.NaT],
+        pd.Series(["2012-01-01", None], dtype="string"),
+        pd.Series(pd.to_datetime(["2012-01-01 23:00"])).dt.tz_localize("America/New_York"),
+        np.array(["2012-01-01", "NaT"], "M8[D]"),
+    ]
+    written = {}
+    exec(write_numpy(describe(model)), written)
+    for column in columns:
+        given = {"at": column, "x": np.zeros(len(column))}
+        assert written["predict"](given) == pytest.approx(model.predict(given), abs=1e-9)
+    whole = {"at": at[:5].view(np.int64), "x": np.zeros(5)}
+    expected = model.predict({"at": at[:5], "x": np.zeros(5)})
+    assert written["predict"](whole) == pytest.approx(expected, abs=1e-9)
+    for odd in ("13:05 PM", "9:05:07.25 PM", "soon", datetime.time(5, tzinfo=zone)):
+        with pytest.raises(ValueError, match=r"soon|13:05|9:05|tzinfo"):
+            written["predict"]({"at": [odd], "x": [0.0]})
 
 
 def test_one_file_with_numpy_alone(tmp_path):

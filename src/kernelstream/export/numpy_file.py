@@ -63,10 +63,41 @@ def _distances(x, points):
     return np.stack([np.abs(x - point).sum(axis=1) for point in points], axis=1)
 '''
 
-_DATES = """
+_DATES = r"""
+
+def _moment(value):
+    if isinstance(value, str):
+        text = value.strip()
+        time = re.fullmatch(r"(\d{1,2})(:\d\d(?::\d\d)?)(?:(\.\d+)| ?([AaPp][Mm]))?", text)
+        dotted = re.fullmatch(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(|[ T]\d\d:.*)", text)
+        slashed = re.fullmatch(r"(\d{4})/(\d{1,2})/(\d{1,2})(|[ T]\d\d:.*)", text)
+        if time:
+            hour, half = int(time[1]), (time[4] or "").lower()
+            if half and not 1 <= hour <= 12:
+                raise ValueError(f"{value!r} is no time of day")
+            hour = hour % 12 + 12 * (half == "pm") if half else hour
+            text = f"1970-01-01T{hour:02d}{time[2]}{time[3] or ''}"
+        elif dotted:
+            text = f"{dotted[3]}-{dotted[2]:0>2}-{dotted[1]:0>2}{dotted[4]}"
+        elif slashed:
+            text = f"{slashed[1]}-{slashed[2]:0>2}-{slashed[3]:0>2}{slashed[4]}"
+        value = datetime.datetime.fromisoformat(text) if text else None
+    if value is None or type(value).__name__ == "NAType" or value != value:
+        return np.datetime64("NaT")
+    if isinstance(value, datetime.time):
+        if value.tzinfo is not None:
+            raise ValueError(f"{value!r} has a time zone but no day: give it in one zone")
+        value = datetime.datetime.combine(datetime.date(1970, 1, 1), value)
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        value = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+    return np.datetime64(value, "us")
+
 
 def _moments(column):
-    return np.asarray(column, dtype="datetime64[us]")[:, None]
+    column = np.asarray(column)
+    if column.dtype.kind in "OU":
+        column = np.array([_moment(value) for value in column.tolist()], dtype="datetime64[us]")
+    return column.astype("datetime64[us]")[:, None]
 
 
 def _days(column):
@@ -241,7 +272,9 @@ def _file(program: Program, constants: list[str], lines: list[str], result: str)
         version=__version__,
         proba="  predict_proba(rows)" * classes,
         inputs=_inputs_in_words(program.inputs),
-        imports="import hashlib\n" * ("text" in kinds),
+        imports="import datetime\n" * ("date" in kinds)
+        + "import hashlib\n" * ("text" in kinds)
+        + "import re\n" * ("date" in kinds),
     )
     lookup = "\n\ndef _numbers(rows, name):\n" + (
         "    return np.asarray(rows, dtype=np.float64)\n"
@@ -280,7 +313,9 @@ def _inputs_in_words(inputs: list[Input]) -> str:
     if len(inputs) == 1 and inputs[0].width is not None:
         return f"rows: an array of {inputs[0].width} columns; NaN is a missing number."
     words = {"number": "numbers, NaN: missing", "text": "strings, None: missing",
-             "date": "datetime64 or int64 microseconds since 1970, NaT: missing"}  # fmt: skip
+             "date": "datetime64, dates or times of day, texts such as 2024-03-01T08:00, "
+                     "2024/03/01, 1.3.2024 or 9:05 PM,\n        or int64 microseconds since 1970; "
+                     "NaT: missing"}  # fmt: skip
     lines = ["rows: a mapping (a dict, a data frame) of columns, each a 1-D array:"]
     for given in inputs:
         wide = f"array of {given.width} columns of " if given.width else ""
