@@ -2,15 +2,21 @@
 
 With an empty cache each worker of pytest would compile the same passes at the same time. Here two
 processes share the fits of `tests/fingerprints.py`, which reach every compiled function, and leave
-the code in the cache for all workers. Where the cache is full there is nothing to do.
+the code in the cache for all workers, and the fingerprints of what they learned with code that was
+never on a disk for `tests/test_bits.py`. Where the cache is full there is nothing to do.
 """
 
 import contextlib
+import hashlib
+import json
 import multiprocessing
 import warnings
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from importlib.metadata import distributions
+from pathlib import Path
 
+import kernelstream
 from kernelstream.core import ahead
 from kernelstream.core.jit import INTERPRETED
 from tests.machine_code import called
@@ -30,12 +36,27 @@ def jobs() -> list[list[str]]:
     return [*groups.values()]
 
 
-def fit(names: list[str]) -> None:
+def fit(names: list[str]) -> dict[str, str]:
     warnings.simplefilter("ignore")
     ahead.start = lambda kind: None  # a third process would only be in the way
+    found = {}
     for name in names:
-        with contextlib.suppress(Exception):  # tests say better what is broken
-            compute(name)
+        try:
+            found[name] = compute(name)
+        except Exception as error:  # tests say better what is broken
+            found[name] = repr(error)
+    return found
+
+
+def notes() -> Path:
+    """Where the fingerprints are: those of these sources, fits, packages and this processor."""
+    one, seen = next(iter(called().values())), hashlib.blake2b(digest_size=16)
+    package, tests = Path(kernelstream.__file__).parent, Path(__file__).parent
+    for path in sorted([*package.rglob("*.py"), *tests.glob("*.py"), *tests.glob("features/*.py")]):
+        seen.update(path.read_bytes())
+    versions = sorted((each.name, each.version) for each in distributions())
+    seen.update(repr((versions, one.targetctx.codegen().magic_tuple())).encode())
+    return Path(one._cache.cache_path) / f"fingerprints-{seen.hexdigest()}.json"
 
 
 def main() -> None:
@@ -48,7 +69,8 @@ def main() -> None:
     # Not a Pool, which would wait for ever for a process that crashed.
     pool = ProcessPoolExecutor(2, multiprocessing.get_context("spawn"))
     with contextlib.suppress(BrokenProcessPool), pool:
-        list(pool.map(fit, jobs()))
+        found = {name: bits for part in pool.map(fit, jobs()) for name, bits in part.items()}
+        notes().write_text(json.dumps(found))
 
 
 if __name__ == "__main__":
