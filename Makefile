@@ -28,10 +28,19 @@ lint: $(VENV)/.stamp-test  ## style, types and the direction of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: $(VENV)/.stamp-test  ## lint, then all tests, then the compiled core's tests without compiling
+test: $(VENV)/.stamp-test  ## lint, then all tests, and the compiled core's once more without compiling
 	$(MAKE) --no-print-directory --jobs 2 lint precompile
+	$(MAKE) --no-print-directory --jobs 2 test-compiled test-interpreted
+
+.PHONY: test-compiled test-interpreted
+test-compiled:
 	$(BIN)/python $(PYTEST)
-	NUMBA_DISABLE_JIT=1 $(BIN)/python $(PYTEST) -m "not slow" tests/core
+
+# One process beside the two above, for the moments in which those wait for others. What it says is
+# shown in one piece when it has ended.
+test-interpreted:
+	@said=$$(NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 0 -p no:cacheprovider -m "not slow" \
+	    tests/core 2>&1); status=$$?; printf '\n%s\n' "$$said"; exit $$status
 
 precompile: $(VENV)/.stamp-test
 	$(BIN)/python -m tests.precompile

@@ -36,9 +36,9 @@ from kernelstream.compat.river import (  # noqa: E402
 )
 
 
-def small(kind):
+def small(kind, max_points=10):
     """An estimator that takes little time."""
-    given = {"random_state": 0, "max_points": 10, "n_components": 5}
+    given = {"random_state": 0, "max_points": max_points, "n_components": 5}
     return kind(**{name: value for name, value in given.items() if name in parameters_of(kind)})
 
 
@@ -70,12 +70,12 @@ def test_checks_of_river(wrapper, kind, monkeypatch):
 
     def short(model, scale=1):
         for rows in itertools.islice(whole(model), 3):
-            yield list(itertools.islice(rows, 15))
+            yield list(itertools.islice(rows, 10))
 
     monkeypatch.setattr(checks, "_yield_datasets", short)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        checks.check_estimator(wrapper(small(kind)))
+        checks.check_estimator(wrapper(small(kind, max_points=6)))
 
 
 @pytest.mark.slow
