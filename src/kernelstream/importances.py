@@ -98,7 +98,7 @@ class ColumnImportances:
         self.rows += len(targets)
         if self.rows % LOOK == 0:
             apart = _APART if _is_quick(estimator) else 1
-            if self.rows // LOOK % apart == 0:
+            if self.rows // LOOK % apart == 1 % apart:  # the first, and so on
                 columns = features_by_column(preparation)
                 self._look(*self._rows(), columns, estimator, FORGET**apart)
             self._latest = ()
