@@ -6,6 +6,7 @@ other, and writes what it finds to ``FOLDER/RUN.json``. `tests/test_bits.py` com
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import multiprocessing
@@ -15,6 +16,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kernelstream.core import ahead
@@ -44,16 +46,35 @@ def fingerprints(names: list[str], folder: Path) -> dict[str, str]:
     return found
 
 
-def fill_memory() -> None:
-    """From now on memory that nobody has written to holds no numbers, where the C library can.
+class DirtyNumPy:
+    """NumPy whose empty arrays hold what warns as soon as anything is computed with it."""
 
-    What is computed with such memory by mistake is then no number, or a warning, and not only
-    where chance has left something there.
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+    def empty(self, *words: Any, **options: Any) -> Any:
+        """Of numbers, signalling ones that are none."""
+        array = np.empty(*words, **options)
+        if array.dtype == np.float64:
+            array.reshape(-1).view(np.uint64)[:] = 0x7FF0000000000001
+        return array
+
+    def empty_like(self, other: Any) -> Any:
+        return self.empty(other.shape, other.dtype)
+
+
+def fill_memory() -> None:
+    """From now on memory that nobody has written to holds no numbers.
+
+    What is computed with such memory by mistake is then no number or a warning, not only where
+    chance has left something there. In compiled code it takes a C library that can do it.
     """
-    try:
+    with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).mallopt(-6, 256)  # M_PERTURB: all bits of new memory are set
-    except (OSError, AttributeError):
-        return
+    for name, module in list(sys.modules.items()):
+        own = name.startswith("kernelstream.") and not name.startswith("kernelstream.core")
+        if own and hasattr(module, "np"):
+            module.np = DirtyNumPy()  # type: ignore[attr-defined]
     warnings.simplefilter("error", RuntimeWarning)
 
 
