@@ -478,3 +478,13 @@ def test_auc_of_a_program_is_that_of_its_probabilities(labels):
     usable = ~np.isnan(said)
     expected = roc_auc_score((y == "b")[usable], np.array(said)[usable])
     assert columns[0][-1] == pytest.approx(expected)
+
+
+def test_a_class_of_river_is_found_without_its_module():
+    pytest.importorskip("river")
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    rows = {"a": X[:, 0], "b": X[:, 1], "y": np.where(X[:, 0] > 0.0, "p", "n")}
+    result = compare(pd.DataFrame(rows), "y", ["river:GaussianNB", "river:naive_bayes.GaussianNB"])
+    assert len(set(result.frame["accuracy"][:2])) == 1
+    with pytest.raises(RunError, match="river has no 'GausianNB'.*did you mean GaussianNB"):
+        compare(pd.DataFrame(rows), "y", ["river:GausianNB"])

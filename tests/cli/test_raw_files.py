@@ -3,9 +3,14 @@
 import json
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
-from kernelstream.streams import open_stream
+import kernelstream
+from kernelstream.streams import StreamError, open_stream
+from kernelstream.streams.python_rows import as_batch
+from tests.cli.tools import as_stdin
 from tests.streams.tools import read_all
 
 random = np.random.default_rng(0)
@@ -85,3 +90,80 @@ def test_latin_1_gets_the_command_that_converts_it(tool, tmp_path):
     file = write(tmp_path / "wine.csv", "x,cépage", ["1,a", "2,b"], "latin-1")
     message = tool("learn", file, "--target", "x", code=2).err
     assert f"iconv -f LATIN1 -t UTF-8 {file} > new.csv" in message
+
+
+@pytest.mark.parametrize("written", ['"{:,.2f}"', "${:.2f}", "{:.2f} kg"])
+def test_a_target_of_numbers_written_as_texts_is_refused_with_what_to_do(tool, tmp_path, written):
+    rows = [f"{k % 7},{written.format(700.5 + 31.7 * k)}" for k in range(60)]
+    file = write(tmp_path / "sales.csv", "day,total", rows)
+    said = tool("learn", str(file), "--target", "total", code=2).err
+    assert "each 'total' is a text such as" in said
+    assert "write numbers alone" in said
+    assert "--task classification" in said
+    few = write(tmp_path / "few.csv", "day,total", [f"{k % 7},${k % 3}" for k in range(60)])
+    tool("learn", str(few), "--target", "total")  # names of classes
+
+
+def test_the_only_input_is_not_to_be_left_out(tool, tmp_path):
+    rows = [f"{1 + k % 28}/{1 + k // 28}/2024,{k % 5}.5" for k in range(200)]
+    alone = write(tmp_path / "alone.csv", "day,price", rows)
+    said = tool("learn", str(alone), "--target", "price").out
+    assert "column 'day' is taken as text" in said
+    assert "--drop" not in said
+    more = write(tmp_path / "more.csv", "load,day,price", [f"1,{row}" for row in rows])
+    assert "--drop day" in tool("learn", str(more), "--target", "price").out
+
+
+def test_an_index_without_a_name_is_the_same_column_in_data_frames(tool, tmp_path):
+    frame = pd.DataFrame({"x": np.arange(300) % 7, "y": np.arange(300) % 7 * 1.5 + 0.25})
+    frame.to_csv(tmp_path / "rows.csv")
+    out = str(tmp_path / "model.ks")
+    tool("learn", str(tmp_path / "rows.csv"), "--target", "y", "--out", out)
+    model = kernelstream.load(out)
+    again = model.predict(pd.read_csv(tmp_path / "rows.csv"))
+    assert (again == model.predict(pl.read_csv(tmp_path / "rows.csv"))).all()
+    named = frame.rename_axis("c0").reset_index()
+    assert (again == model.predict(named)).all()
+    with pytest.raises(StreamError, match="no column 'c0'"):
+        model.predict(frame)
+
+
+def test_rows_before_a_bad_one_are_answered_and_the_advice_fits(tool, tmp_path, monkeypatch):
+    rows = [f"{k % 7},{k % 7 * 1.5 + 0.25}" for k in range(60)]
+    file, out = write(tmp_path / "rows.csv", "x,y", rows), str(tmp_path / "model.ks")
+    tool("learn", str(file), "--target", "y", "--out", out)
+    as_stdin(monkeypatch, b"x\n3\n5\nmany\n4\n")
+    said = tool("predict", out, "-", code=2)
+    assert len(said.out.splitlines()) == 3  # a header and two rows
+    assert "line 4: column 'x' holds 'many', not a number; the model has learned so" in said.err
+    assert "--column" not in said.err
+
+
+def test_thousands_are_noted_and_lists_are_not(tool, tmp_path):
+    rows = [f'"{905.5 + 700 * k:,.2f}","{k % 2},{k % 3},1",{k % 2}' for k in range(60)]
+    file = write(tmp_path / "rows.csv", "price,list,label", rows)
+    said = tool("learn", str(file), "--target", "label").out
+    assert "column 'price' is taken as text: the comma in '1,605.50' may be" in said
+    assert "column 'list' is taken as text" not in said
+    assert "because of  in" not in said
+
+
+def test_the_empty_text_is_missing_in_python_as_in_files(tool, tmp_path):
+    words = ["red", "", "blue"]
+    rows = [f"{words[k % 3]},{k % 3 + 0.25 * (k % 2)}" for k in range(300)]
+    file, out = write(tmp_path / "rows.csv", "t,y", rows), str(tmp_path / "model.ks")
+    tool("learn", str(file), "--target", "y", "--out", out)
+    model = kernelstream.load(out)
+    empty, missing, other = model.predict({"t": ["", None, "green"]})
+    assert empty == missing != other
+
+
+@pytest.mark.parametrize("day", ["2024-03-01 8:05", "2024/3/1 8:05", "1.3.2024 8:05"])
+def test_hours_of_one_digit_are_the_same_dates_in_python(day):
+    column = stream_of({"d": ["2024-03-01T08:05"]}), stream_of({"d": [day]})
+    assert column[0] == column[1]
+
+
+def stream_of(rows):
+    batch, _ = as_batch(rows, {"d": "date"})
+    return batch.columns["d"].tolist()

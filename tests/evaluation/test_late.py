@@ -84,3 +84,14 @@ def test_experts_get_whole_blocks_of_dense_rows(monkeypatch):
     forms.clear()
     Prequential(make(), lag=5).update(csr_array(ROWS), y)
     assert forms == [True] * (len(y) - 5)
+
+
+def test_the_time_counts_rows_that_are_learned_at_the_end():
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    model = AutoRegressor(random_state=0, labels_delayed=True)
+    run = Prequential(model, lag=399)
+    run.update(X, X[:, 0])
+    before = run.seconds
+    run.finish()
+    assert model.n_seen_ == 400
+    assert run.seconds > 2.0 * before

@@ -1,9 +1,12 @@
 """The automatic model where streams are hard on it."""
 
+import pickle
+
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from kernelstream import AutoClassifier, AutoRegressor, load
+from kernelstream import AutoClassifier, AutoRegressor, KRLSTRegressor, load
 from kernelstream.models._auto._state import AutoState
 
 N = 1600
@@ -227,3 +230,17 @@ def test_labels_without_structure_cost_nothing_but_the_majority():
     y = (np.random.default_rng(1).random(3000) < 0.6).astype(int)
     predicted = AutoClassifier(random_state=0).predict_then_learn(X, y, classes=[0, 1])
     assert np.mean(predicted == y) > max(y.mean(), 1 - y.mean()) - 0.03
+
+
+@pytest.mark.parametrize("kind", [AutoRegressor, KRLSTRegressor])
+def test_pickles_of_another_layout_are_refused(kind):
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    model = kind(random_state=0).partial_fit(X, X[:, 0])
+    state = model.__getstate__()
+    same = pickle.loads(pickle.dumps(model))
+    assert same.fingerprint() == model.fingerprint()
+    del state["_layout"]
+    with pytest.raises(ValueError, match="another version of kernelstream"):
+        kind.__new__(kind).__setstate__(state)
+    new = kind()
+    assert clone(pickle.loads(pickle.dumps(new))).get_params() == new.get_params()

@@ -265,8 +265,10 @@ class Prequential:
             self._record()
         if waiting is not None and self._lag:  # all predicted before, their labels have come now
             X, y = waiting.matrix, waiting.targets
-            for i in range(len(y)):
-                self._learner.learn(X[i : i + 1], y[i : i + 1])
+            with Stopwatch() as watch:
+                for i in range(len(y)):
+                    self._learner.learn(X[i : i + 1], y[i : i + 1])
+            self.seconds += watch.seconds
         return self.trace
 
     def _admit(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:

@@ -199,7 +199,8 @@ class _Writer:
     def usage(self) -> str:
         """How the result is printed: labels are of the type that they have in the model."""
         if self.program.labels is None:
-            return 'printf("%g\\n", (double)result.value);'
+            first = "value" if self.program.values.width == 1 else "values[0]"
+            return f'printf("%g\\n", (double)result.{first});'
         kind = self.program.labels.dtype.kind
         form, cast = {"U": ("%s", ""), "f": ("%g", "")}.get(kind, ("%lld", "(long long)"))
         label = f"{cast}{self.name}_labels[result.place]"
@@ -209,7 +210,7 @@ class _Writer:
         """The row, the result and the labels."""
         words = {
             "number": "ks_real {}; /* {}NAN: missing */",
-            "text": "const char *{}; /* {}UTF-8; NULL: missing */",
+            "text": 'const char *{}; /* {}UTF-8; NULL or "": missing */',
             "date": "int64_t {}; /* {}microseconds since 1970; INT64_MIN: missing */",
         }
         lines = ["typedef struct {"]
@@ -332,7 +333,7 @@ class _Writer:
             f"    static const char *const own[] = {{{texts}}};\n"
             f"    static const int places[] = {{{places}}};\n"
             f"    int i;\n"
-            f"    if (!text) return {table.missing};\n"
+            f"    if (!text || !*text) return {table.missing};\n"
             f"    for (i = 0; i < {len(own)}; i++)\n"
             f"        if (strcmp(text, own[i]) == 0) return places[i];\n"
             f"    return {last};\n"

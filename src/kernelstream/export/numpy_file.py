@@ -69,6 +69,7 @@ def _moment(value):
     if isinstance(value, str):
         text = value.strip()
         time = re.fullmatch(r"(\d{1,2})(:\d\d(?::\d\d)?)(?:(\.\d+)| ?([AaPp][Mm]))?", text)
+        text = re.sub(r"([ T])(\d:\d\d)", r"\g<1>0\2", text)
         dotted = re.fullmatch(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(|[ T]\d\d:.*)", text)
         slashed = re.fullmatch(r"(\d{4})/(\d{1,2})/(\d{1,2})(|[ T]\d\d:.*)", text)
         if time:
@@ -142,7 +143,7 @@ def _murmur(data):
 
 
 def _place(text, column, own, missing, room, shared, longest):
-    if text is None or text != text:
+    if text is None or text != text or text == "":
         return missing
     token = f"{column}={text}"
     if longest and len(token) > longest:
@@ -312,7 +313,7 @@ def _is_plain(program: Program) -> bool:
 def _inputs_in_words(inputs: list[Input]) -> str:
     if len(inputs) == 1 and inputs[0].width is not None:
         return f"rows: an array of {inputs[0].width} columns; NaN is a missing number."
-    words = {"number": "numbers, NaN: missing", "text": "strings, None: missing",
+    words = {"number": "numbers, NaN: missing", "text": "strings, None and \"\": missing",
              "date": "datetime64, dates or times of day, texts such as 2024-03-01T08:00, "
                      "2024/03/01, 1.3.2024 or 9:05 PM,\n        or int64 microseconds since 1970; "
                      "NaT: missing"}  # fmt: skip

@@ -31,6 +31,10 @@ LARGEST_WEIGHT = 1e6
 _coverage = Number(above=0.0, below=1.0)
 
 
+#: How arrays are laid out in memory: pickles hold them as they are, files do not.
+_LAYOUT = 2
+
+
 class ExpertEstimator(StreamEstimator):
     """Rows and files of an estimator with a :class:`UnitState`."""
 
@@ -59,7 +63,16 @@ class ExpertEstimator(StreamEstimator):
 
     # ---- state ------------------------------------------------------------------------
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_layout": _LAYOUT}
+
     def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        if state.pop("_layout", None) != _LAYOUT and "_state" in state:
+            raise ValueError(
+                f"this pickle of a {type(self).__name__} is of another version of kernelstream, "
+                "which held its numbers otherwise: save(path) writes files that later ones read"
+            )
         super().__setstate__(state)
         if hasattr(self, "_state"):  # joblib may have mapped the arrays read-only
             self._state = copy.deepcopy(self._state)

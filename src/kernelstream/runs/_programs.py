@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import pkgutil
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
@@ -212,7 +213,10 @@ def _one_by_one(program: Program, stream: Stream) -> Learner:
 def _river(path: str, given: str, name: str) -> Entry:
     package = _installed("river", given)
     steps = [_called(step) for step in split(path, "|")]
-    kinds = [(_attribute("river", step, given), parameters) for step, parameters in steps]
+    kinds = [
+        (_attribute("river", step, given, [] if "." in step else _modules("river")), parameters)
+        for step, parameters in steps
+    ]
 
     def make(stream: Stream) -> Learner:
         with _making(name):
@@ -353,7 +357,14 @@ def _attribute(package: str, path: str, given: str, modules: Sequence[str] = ())
         known += [word for word in dir(module) if word[:1].isupper()]
     near = nearest(name, known)
     cure = f"did you mean {near}?" if near else f"it has: {', '.join(known[:12])}"
-    raise RunError(f"{given}: {' and '.join(places)} has no {name!r}", cure)
+    where = package if len(places) > 2 else " and ".join(places)
+    raise RunError(f"{given}: {where} has no {name!r}", cure)
+
+
+def _modules(package: str) -> list[str]:
+    """All public modules of a package."""
+    paths = importlib.import_module(package).__path__
+    return [found.name for found in pkgutil.iter_modules(paths) if found.name[0] != "_"]
 
 
 def _module(place: str, given: str) -> Any:

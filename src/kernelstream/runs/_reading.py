@@ -18,7 +18,7 @@ from kernelstream.streams import open_stream
 from kernelstream.streams.batch import Batch, Source, Text
 from kernelstream.streams.columns import check_present
 from kernelstream.streams.decimals import WRITTEN
-from kernelstream.targets import names_of
+from kernelstream.targets import MOST_WHOLE_CLASSES, names_of
 
 #: How messages write a parameter, alone or with a value: in Python's words or as an option.
 Spelling = Callable[..., str]
@@ -143,6 +143,20 @@ class StreamRun:
                 notes.append(called)
         return notes
 
+    def _refuse_numbers_as_texts(self, target: str, column: Any) -> None:
+        """Many texts that are numbers but for marks, currencies or units are no classes."""
+        if not isinstance(column, Text) or len(column.values) <= MOST_WHOLE_CLASSES:
+            return
+        marked = [text for text in column.values if not _is_number(text)]
+        grouped = all(_GROUPED.match(text) for text in column.values)
+        if marked and (grouped or any(_around_numbers(column.values) or ())):
+            raise RunError(
+                f"{self.name}: each {target!r} is a text such as {marked[0]!r:.40}, a class of its "
+                "own",
+                "write numbers alone, without marks between thousands, currencies or units; or "
+                f"{self._spelling('task', 'classification')}",
+            )
+
     def _prepared(
         self, first: Batch, ignore: list[str], settings: Mapping[str, Any]
     ) -> Preparation:
@@ -248,7 +262,7 @@ def _odd_texts(batch: Batch, schema: Mapping[str, str], spelling: Spelling) -> l
                 f"column {name!r} is taken as text: dates are read where they are written as in "
                 "2024-03-01, 2024-03-01 08:00 or (in text files) 01.03.2024 08:00, and not as in "
                 f"{column.values[known[0]]!r:.40}; write them so (pandas.to_datetime reads most "
-                f"forms), or leave the column out ({spelling('drop', [name])})"
+                f"forms){_leave_out(batch, name, spelling)}"
             )
         elif odd and all(_GROUPED.match(value) for value in column.values):
             cure = "write the numbers without marks between thousands"
@@ -264,13 +278,20 @@ def _odd_texts(batch: Batch, schema: Mapping[str, str], spelling: Spelling) -> l
                 f"{spelling('schema', {name: 'number'})} refuses those rows instead, and what is "
                 "missing is an empty field or NA"
             )
-        elif len(odd) > 1 and (around := _around_numbers(column.values)):
+        elif len(odd) > 1 and any(around := _around_numbers(column.values) or ()):
             marks = " and ".join(repr(mark) for mark in around if mark)
             notes.append(
                 f"column {name!r} is taken as text because of {marks} in {odd[0]!r:.40}: if these "
                 "are numbers, write them alone"
             )
     return notes
+
+
+def _leave_out(batch: Batch, name: str, spelling: Spelling) -> str:
+    """That a column may be left out; nothing where there is only the target beside it."""
+    if len(batch.columns) <= 2 and batch.matrix is None:
+        return ""
+    return f", or leave the column out ({spelling('drop', [name])})"
 
 
 def _counts_rows(column: Any) -> bool:
@@ -316,8 +337,8 @@ _DATE = re.compile(
 )
 
 
-#: Whole numbers, and those with a decimal comma or with marks between thousands.
-_GROUPED = re.compile(r"\s*[+-]?(\d*(,\d+)?|\d{1,3}(,\d{3})+(\.\d+)?|\d{1,3}(\.\d{3})+(,\d+)?)\s*$")
+#: Whole numbers, those with a decimal comma, and those with marks between thousands, if large.
+_GROUPED = re.compile(r"\s*[+-]?(\d*(,\d+)?|\d{1,3}(,\d{3})*(\.\d+)?|\d{1,3}(\.\d{3})+(,\d+)?)\s*$")
 
 
 #: A currency or nothing, a number, a unit or nothing.

@@ -252,8 +252,10 @@ class Run(StreamRun):
         spelling = self._spelling
         if len(self._targets) > 1:
             return "regression"
+        column = batch.columns[self._targets[0]]
+        self._refuse_numbers_as_texts(self._targets[0], column)
         try:
-            return guess_task(batch.columns[self._targets[0]])
+            return guess_task(column)
         except ValueError as error:
             cure = f"use {spelling('task')} or another {spelling('target')}"
             raise RunError(f"{self.name}: {error}", cure) from None

@@ -30,7 +30,7 @@ def check_present(source: str, wanted: str, names: Sequence[str], cure: str = ""
         return
     near = nearest(wanted, names)
     hint = cure if near is None else f" Did you mean {near!r}?"
-    if len(names) == 1 and any(sign in str(names[0]) for sign in ";\t|"):
+    if any(sign in str(name) for name in names for sign in ";\t|"):
         hint = " Is there another --delimiter (delimiter=) between its fields?"
     raise StreamError(
         f"{source} has no column {wanted!r}.{hint} Its columns: {', '.join(map(str, names))}."

@@ -41,6 +41,7 @@ class DelimitedSource(TextSource):
         if len(delimiter) != 1 or delimiter in '"\r\n' or ord(delimiter) > 127:
             raise StreamError(f"delimiter must be one ASCII character, not {delimiter!r}.")
         self._delimiter, self._decimal = delimiter, reading.decimal
+        self._of_model = reading.columns is not None
         super().__init__(path, format, reading, delimiter)
 
         if reading.delimiter is None and format == "csv" and reading.header:
@@ -220,7 +221,7 @@ class DelimitedSource(TextSource):
             for name, values in failed.items():
                 for row, value in values:
                     why = _complaint(name, self.schema[name], value, name in self._commas)
-                    reasons.setdefault(int(rows[row]), why)
+                    reasons.setdefault(int(rows[row]), why or self._misfit(name, value))
         is_good = ~np.isin(rows, list(reasons))
         columns = {
             name: column[is_good] if isinstance(column, np.ndarray) else column.filter(is_good)
@@ -256,6 +257,16 @@ class DelimitedSource(TextSource):
             int(record): f"column {name!r} holds a NUL byte, which no text has"
             for record, name in zip(records, names, strict=True)
         }
+
+    def _misfit(self, name: str, value: bytes) -> str:
+        cure = (
+            "columns keep the type of the first batch: "
+            f"--column {name}=text (schema=) reads all of it as text"
+        )
+        if self._of_model:
+            cure = "the model has learned so; an empty field or NA is a missing value"
+        shown = _shortened(value.decode())
+        return f"column {name!r} holds {shown!r}, not a {self.schema[name]}; {cure}"
 
     def _convert_each(
         self, data: bytes
@@ -321,7 +332,8 @@ def _unusable(numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
     return np.abs(numbers) > LARGEST_ENTRY
 
 
-def _complaint(name: str, kind: str, value: bytes, commas: bool) -> str:
+def _complaint(name: str, kind: str, value: bytes, commas: bool) -> str | None:
+    """What is wrong with a value; None where it is just of another kind than its column."""
     try:
         text = value.decode()
     except UnicodeDecodeError:
@@ -329,7 +341,7 @@ def _complaint(name: str, kind: str, value: bytes, commas: bool) -> str:
             f"column {name!r} holds {value[:40]!r}, which is not UTF-8 text; "
             "convert the file with iconv -f LATIN1 -t UTF-8"
         )
-    shown = text if len(text) <= 40 else text[:37] + "..."
+    shown = _shortened(text)
     if kind == "number" and decimals.is_of_other_mark(text, commas):
         have, use = ("a comma", ".") if commas else ("a point", ",")
         return (
@@ -339,10 +351,11 @@ def _complaint(name: str, kind: str, value: bytes, commas: bool) -> str:
     if kind == "number" and _is_number(value):
         most = f"{LARGEST_ENTRY:.0e}"
         return f"column {name!r} holds {shown!r}, not a finite number of at most {most}"
-    return (
-        f"column {name!r} holds {shown!r}, not a {kind}; columns keep the type of the first batch: "
-        f"--column {name}=text (schema=) reads all of it as text"
-    )
+    return None
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 40 else text[:37] + "..."
 
 
 def _is_number(text: bytes) -> bool:

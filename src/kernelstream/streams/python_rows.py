@@ -64,10 +64,9 @@ def as_batch(
         )
     columns, kinds, truths = {}, {}, set()
     for name in given if schema is None else schema:
-        if name not in given:
-            raise StreamError(_without(name, list(given)))
+        called = name if name in given else _unnamed_as(name, given)
         wanted = None if schema is None else schema[name]
-        columns[name], kinds[name], truth = _Values(name, given[name]).column(wanted)
+        columns[name], kinds[name], truth = _Values(name, given[called]).column(wanted)
         if truth:
             truths.add(name)
     if matrix is not None:
@@ -174,6 +173,19 @@ def _length(columns: Mapping[str, Any], matrix: Any) -> int:
                 "for each row"
             )
     return next(iter(lengths.values()), 0)
+
+
+#: What a file's column without a name is called here; see ``delimited``.
+_PLACE = re.compile(r"c(\d+)")
+
+
+def _unnamed_as(name: str, given: Mapping[str, Any]) -> str:
+    """What a data frame calls a column that has no name in a file, such as an index."""
+    if place := _PLACE.fullmatch(name):
+        for other in (f"Unnamed: {place[1]}", ""):  # pandas, polars
+            if other in given:
+                return other
+    raise StreamError(_without(name, list(given)))
 
 
 def _without(name: str, names: list[str]) -> str:
@@ -305,10 +317,14 @@ _SLASHED = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2})(|[ T]\d\d:.*)")
 _TIME = re.compile(r"(\d{1,2})(:\d\d(?::\d\d)?)(?:(\.\d+)| ?([AaPp][Mm]))?")
 
 
+#: An hour of one digit after a day.
+_HOUR = re.compile(r"([ T])(\d:\d\d)")
+
+
 def _date(value: Any) -> np.datetime64:
     if isinstance(value, str) and value.strip():
-        forms = _DOTTED, _SLASHED, _TIME
-        dotted, slashed, time = (form.fullmatch(value.strip()) for form in forms)
+        value, forms = _HOUR.sub(r"\g<1>0\2", value.strip()), (_DOTTED, _SLASHED, _TIME)
+        dotted, slashed, time = (form.fullmatch(value) for form in forms)
         if time:
             hour, half = int(time[1]), (time[4] or "").lower()
             if half and not 1 <= hour <= 12:
@@ -340,10 +356,15 @@ _CONVERT: dict[str, tuple[Callable[[Any], Any], Any]] = {
 
 
 def _texts(values: Iterable[Any]) -> Text:
-    """Whole numbers without a fraction: a gap among them makes pandas write 3.0 for 3."""
+    """Whole numbers without a fraction: a gap among them makes pandas write 3.0 for 3.
+
+    The empty text is a missing value, as it is in files.
+    """
     places: dict[str, int] = {}
-    codes = [-1 if _is_missing(value) else places.setdefault(_text(value), len(places))
-             for value in values]  # fmt: skip
+    codes = []
+    for value in values:
+        missing = _is_missing(value) or value == ""
+        codes.append(-1 if missing else places.setdefault(_text(value), len(places)))
     return Text(np.array(codes, np.int32), list(places))
 
 

@@ -40,6 +40,7 @@ class TextSource(Source):
         self._stream = ByteStream(path)
         super().__init__(self._stream.name, format, reading)
         # Blocks end after a multiple of so many records; batches of a block are cut below.
+        self._live = reading.live
         step = 1 if reading.live else reading.batch_rows
         self._reader = BlockReader(self._stream, step, delimiter)
         self._start = reading.position
@@ -115,6 +116,8 @@ class TextSource(Source):
         records = [record for record, _ in parsed.bad]
         bad = parsed.bad[bisect_left(records, start) : bisect_left(records, stop)]
         lines = self._lines
+        if bad and self._live and self.bad.policy == "raise" and bad[0][0] > start:
+            bad, stop = [], bad[0][0]  # the rows before it are wanted at once
         self.bad.refuse([BadRow(int(lines[place]), why, block.raw(place)) for place, why in bad])
         self._record = stop
         if parsed.records is not None:
