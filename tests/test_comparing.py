@@ -486,5 +486,5 @@ def test_a_class_of_river_is_found_without_its_module():
     rows = {"a": X[:, 0], "b": X[:, 1], "y": np.where(X[:, 0] > 0.0, "p", "n")}
     result = compare(pd.DataFrame(rows), "y", ["river:GaussianNB", "river:naive_bayes.GaussianNB"])
     assert len(set(result.frame["accuracy"][:2])) == 1
-    with pytest.raises(RunError, match="river has no 'GausianNB'.*did you mean GaussianNB"):
+    with pytest.raises(RunError, match=r"river has no 'GausianNB'.*did you mean GaussianNB"):
         compare(pd.DataFrame(rows), "y", ["river:GausianNB"])
