@@ -15,6 +15,7 @@ from benchmarks.auto_streams import all_streams, read
 from benchmarks.share import share
 from benchmarks.tables import show
 from kernelstream import AutoClassifier, AutoRegressor, streams
+from kernelstream.core.experts.mixture import mix_numbers
 from kernelstream.models._auto import _committee as committee
 from kernelstream.models._auto import _group as group
 from kernelstream.models._auto import _succession as succession
@@ -177,6 +178,14 @@ def _experts(choose: Callable[[Any], Any]) -> Without:
     return lambda: _without_experts(choose)
 
 
+def _one_kind_of_shares(mixture: Any, numbers: Any, targets: Any, weights: Any, out: Any) -> None:
+    """``mix_numbers`` in which the wide shares are the others before every row."""
+    for row in range(len(numbers)):
+        mixture.wide_shares[:] = mixture.shares
+        one = slice(row, row + 1)
+        mix_numbers(mixture, numbers[one], targets[one], weights[one], out[one])
+
+
 #: Each part, and how to leave it out.
 PARTS: dict[str, Without] = {
     "second order": _experts(lambda c: [committee.SIZE * k for k in range(len(c.groups))]),
@@ -198,4 +207,5 @@ PARTS: dict[str, Without] = {
     "the answer to jumps": lambda: patch.object(committee, "_KEPT_IN_DRIFT", 1.0),
     "more points for a fine group": _method(committee, "follow"),
     "a second order that catches up": _method(committee, "catch_up"),
+    "shares by mean squares": lambda: patch.object(committee, "mix_numbers", _one_kind_of_shares),
 }
