@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh, qr
+from scipy.linalg import eigh, qr, solve_triangular
 
-from kernelstream.core.elimination import eliminate, spread_values, square_product
 from kernelstream.core.experts.group import (
     GROUP_STATUS,
     NOVEL,
@@ -19,6 +18,7 @@ from kernelstream.core.experts.group import (
     project_rows,
     shrink_group,
 )
+from kernelstream.core.experts.renewal import set_values, take_values
 from kernelstream.core.triangles import pack, unpack
 
 #: Steps of the first-order experts.
@@ -278,41 +278,29 @@ class Group:
         status = state.status
         if n == 0:
             return
-        values, spread = self._spread()
-        functions = state.weights[:, :n] @ values.T
+        functions, spread = np.empty((len(state.weights), n)), np.zeros((n, n))
+        if not take_values(state, _LEAST, functions, spread):
+            spread = self._root()
         if self.age >= FIRST_SCALES:
             self._learn_metric()
-        gram, least = self._lower_gram(), 0.1 * NOVEL * (status[0]["amplitude"] + 1.0)
-        inverse, covariance = _eliminated(gram, everywhere=False), np.zeros((n, n))
-        if (np.square(inverse.diagonal()) < 1.0 / least).all():
-            square_product(inverse, spread, covariance)
-        else:
-            own = independent_points(gram, least)
+        least = 0.1 * NOVEL * (status[0]["amplitude"] + 1.0)
+        if not set_values(state, least, kept, functions, spread):
+            own = independent_points(self._lower_gram(), least)
             state.points[:, : len(own)] = state.points[:, own]
             state.norms[: len(own)] = state.norms[own]
-            status["points"] = n = len(own)
-            functions, inverse = functions[:, own], _eliminated(gram[np.ix_(own, own)], False)
-            spread = inverse @ spread[own]
-            covariance = spread @ spread.T
-        pack(inverse, state.inverse)
-        state.weights[:, :n] = functions @ inverse.T
-        pack(_less_certain(covariance, kept), state.covariance)
+            status["points"] = len(own)
+            functions = np.ascontiguousarray(functions[:, own])
+            spread = np.ascontiguousarray(qr(spread[own].T, mode="r")[0][: len(own)].T)
+            set_values(state, 0.0, kept, functions, spread)
 
-    def _spread(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """L, the values of the coordinates' functions at the points, and L G.
-
-        G is a root of the covariance; of those of least variance rounding may make it indefinite.
-        """
-        n = self.order
-        inverse, covariance = (unpacked(getattr(self.state, name), n) for name in TRIANGLES)
-        values, spread = np.zeros((2, n, n))
-        covariance.reshape(-1)[:: n + 1] += _LEAST
-        spread_values(inverse, covariance, values, spread)
-        if not np.isfinite(spread.diagonal()).all():
-            sizes, axes = eigh(covariance, lower=True)
-            root = qr(np.sqrt(np.maximum(sizes, _LEAST))[:, None] * axes.T, mode="r")[0]
-            spread = values @ root.T
-        return values, spread
+    def _root(self) -> NDArray[np.float64]:
+        """A root of the covariance of the values where rounding has made that indefinite."""
+        inverse, covariance = (
+            unpacked(getattr(self.state, name), self.order) for name in TRIANGLES
+        )
+        sizes, axes = eigh(covariance, lower=True)
+        root = qr(np.sqrt(np.maximum(sizes, _LEAST))[:, None] * axes.T, mode="r")[0]
+        return np.ascontiguousarray(solve_triangular(inverse, root.T, lower=True))
 
     def _learn_metric(self) -> None:
         state, n = self.state, self.order
@@ -377,29 +365,6 @@ class Group:
         self.outputs += 1
         self.state = self.state._replace(weights=weights.reshape(-1, room))
         self.state.status["interval"] = 8 if self.outputs <= 3 else 16
-
-
-def _eliminated(lower: NDArray[np.float64], everywhere: bool) -> NDArray[np.float64]:
-    """What ``eliminate`` makes of a lower triangle."""
-    result = np.zeros_like(lower)
-    eliminate(lower, everywhere, result)
-    return result
-
-
-def _less_certain(covariance: NDArray[np.float64], kept: float) -> NDArray[np.float64]:
-    """(kept inverse(C) + (1 - kept) I)^-1 of a C whose lower triangle is given; likewise.
-
-    It is (I - kept E^-1) / (1 - kept) with E = kept I + (1 - kept) C, whose condition is good.
-    """
-    if kept == 1.0:
-        return covariance
-    diagonal = slice(None, None, len(covariance) + 1)
-    covariance *= 1.0 - kept
-    covariance.reshape(-1)[diagonal] += kept
-    result = _eliminated(covariance, everywhere=True)
-    result *= -kept / (1.0 - kept)
-    result.reshape(-1)[diagonal] += 1.0 / (1.0 - kept)
-    return result
 
 
 def amplitude(scale: float, numbers: bool) -> float:
