@@ -343,6 +343,32 @@ def test_a_covariance_that_rounding_made_indefinite_is_mended():
     assert group.residual() < 1e-9
 
 
+@pytest.mark.parametrize("kept", [1.0, 0.3])
+def test_points_that_came_too_near_to_others_leave_and_the_rest_keeps_its_values(kept):
+    random = np.random.default_rng(0)
+    group = Group(2, 1, 12, 8.0, True, 0)
+    rows, out = random.normal(size=(60, 2)), np.empty((60, 4, 1))
+    group.run(rows, np.sin(rows[:, 0]), np.ones(60), out, 0)
+    n, state = group.order, group.state
+    values = group.coefficients() @ group.gram()
+    inverse, lower = (unpacked(state[k], n) for k in (3, 4))
+    L = np.linalg.inv(inverse)
+    before = L @ (lower + np.tril(lower, -1).T) @ L.T  # of the values at the points
+    for near, other in ((3, 1), (7, 2)):
+        state.points[:, near] = state.points[:, other] + 1e-9
+        state.norms[near] = (state.scales * state.points[:, near] ** 2).sum()
+    group.renew(kept)
+    own = [i for i in range(n) if i not in (3, 7)]
+    assert group.order == n - 2
+    assert group.residual() < 1e-9
+    np.testing.assert_allclose(group.coefficients() @ group.gram(), values[:, own], atol=1e-9)
+    if kept == 1.0:
+        inverse, lower = (unpacked(state[k], n - 2) for k in (3, 4))
+        L = np.linalg.inv(inverse)
+        after = L @ (lower + np.tril(lower, -1).T) @ L.T
+        np.testing.assert_allclose(after, before[np.ix_(own, own)], atol=1e-9)
+
+
 @pytest.mark.parametrize("rows", [12, 4, 1])
 def test_chains_of_classes(rows):
     rng, classes, decays = np.random.default_rng(0), 12, np.array([0.99, 0.9, 0.99])
