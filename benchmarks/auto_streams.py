@@ -91,6 +91,14 @@ def _late_categories() -> Rows:
     return np.column_stack([columns["amount"], *ones]), columns["returned"].astype(str)
 
 
+def _rare_counts() -> Rows:
+    """Claims, visits, strikes: mostly none, and how likely one is depends on the first input."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(ROWS, 4))
+    any_ = random.random(ROWS) < 1.0 / (1.0 + np.exp(3.5 - 1.5 * X[:, 0]))
+    return X, np.where(any_, 1.0 + random.exponential(4.0 * np.exp(0.5 * X[:, 1])).round(), 0.0)
+
+
 def all_streams() -> dict[str, tuple[bool, Callable[[], Rows]]]:
     """Name -> whether the target is a number, and what reads it; stored ones where they are."""
     found: dict[str, tuple[bool, Callable[[], Rows]]] = {}
@@ -113,6 +121,7 @@ def all_streams() -> dict[str, tuple[bool, Callable[[], Rows]]]:
         add(name, True, "timeseries", lambda k=key: _series(k))  # type: ignore[misc]
     for name, number in GENERATED_NUMBERS.items():
         add(name, True, None, lambda m=number: m(ROWS, random_state=0))  # type: ignore[misc]
+    add("rare counts", True, None, _rare_counts)
     return found
 
 
