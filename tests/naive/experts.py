@@ -132,9 +132,9 @@ class Shares:
         self.now = self.past = np.full(experts, 1.0 / experts)
         self.seen = 0
 
-    def step(self, errors, scale, importance):
+    def step(self, likelihoods, importance):
         self.seen += 1
-        shares = self.now * likelihoods(errors, scale) ** importance
+        shares = self.now * likelihoods**importance
         shares /= shares.sum()
         self.past = self.past + (shares - self.past) / (self.seen + 1.0)
         self.now = 0.999 * shares + 0.001 * (0.9 * self.past + 0.1 / len(shares))
@@ -143,6 +143,12 @@ class Shares:
 def likelihoods(errors, scale):
     """Of Student's t with 4 degrees of freedom, the largest 1."""
     found = (1.0 + errors**2 / (4.0 * scale)) ** -2.5
+    return found / found.max()
+
+
+def wide_likelihoods(errors, square):
+    """Of normal errors with ten times this mean square, ten deviations at most."""
+    found = np.exp(-0.05 * np.minimum(errors**2 / square, 100.0))
     return found / found.max()
 
 
@@ -165,13 +171,13 @@ class NumberMixture:
         made = self.ways @ ways
         noise, wide = self.scale, self.wide_scale
         error = y - ways
-        self.shares.step(y - numbers, noise, importance)
-        self.wide.step(y - numbers, wide, importance)
+        self.shares.step(likelihoods(y - numbers, noise), importance)
+        self.wide.step(wide_likelihoods(y - numbers, wide), importance)
         rate = max(1.0 / (self.shares.seen + 1.0), 1.0 / 512.0)
         counts = 5.0 / (4.0 + error[0] ** 2 / noise)
         self.scale = max(1e-12, noise + rate * (counts * error[0] ** 2 - noise))
-        self.wide_scale = (1.0 - rate) * wide + rate * min(error[0] ** 2, 25.0 * wide)
-        shares = self.ways * likelihoods(error, wide) ** importance
+        self.wide_scale = (1.0 - rate) * wide + rate * min(error[0] ** 2, 100.0 * wide)
+        shares = self.ways * wide_likelihoods(error, wide) ** importance
         self.ways = 0.999 * shares / shares.sum() + 0.001 / 3.0
         # A target three deviations from what was predicted at most; then some way to the prior.
         target = powers @ x + np.clip(error[1], -3.0 * np.sqrt(noise), 3.0 * np.sqrt(noise))

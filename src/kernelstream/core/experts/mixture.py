@@ -6,8 +6,8 @@ geometric mean whose powers are learned, that of numbers a least squares fit on 
 
 Numbers have shares of two kinds. In the first, errors are measured by how large they usually are;
 so an expert that is exact in most rows leads, however far it is off in the others, as the last
-value is where most targets are zero. In the second, wide ones, they are measured by their mean
-square, and those few rows count.
+value is where most targets are zero. In the second, wide ones, their squares count, over the mean
+one, and so do those few rows.
 """
 
 import math
@@ -37,8 +37,11 @@ LONG = 1e4
 #: Variance of what that fit adds to the share of an expert, before any row: experts that resemble
 #: each other must not be played off against each other.
 SPREAD = 0.03
-#: Errors beyond so many times the root of their mean square count as this much in it.
-FARTHEST = 5.0
+#: Errors beyond so many times the root of their mean square count as this much.
+FARTHEST = 10.0
+#: What a squared error, over the mean one, takes from the logarithm of a wide likelihood. Of normal
+#: errors it is a half; but where few rows have large ones, each says little.
+WIDE = 0.05
 
 
 class MixtureState(NamedTuple):
@@ -266,6 +269,12 @@ def log_density(error, scale):
 
 
 @inner
+def wide_likelihood(error, square):
+    """The logarithm, up to a constant, where the mean square of errors is this one."""
+    return -WIDE * min(error * error / square, FARTHEST**2)
+
+
+@inner
 def follow_scale(scale, error, rate):
     """The squared scale with which such errors are most likely, one step further."""
     counts = 5.0 / (4.0 + error * error / scale)
@@ -327,10 +336,10 @@ def mix_numbers(mixture, numbers, targets, sample_weights, out):
             follow_shares(mixture, m, importance, likelihood)
             for e in range(experts):
                 if mixture.used[m, e]:
-                    likelihood[e] = log_density(y - numbers[t, e, c], wide)
+                    likelihood[e] = wide_likelihood(y - numbers[t, e, c], wide)
             follow_wide_shares(mixture, m, importance, likelihood)
             for k in range(len(made)):
-                of_ways[k] = log_density(y - made[k], wide)
+                of_ways[k] = wide_likelihood(y - made[k], wide)
             share_ways(ways, importance, of_ways)
             fit_pool(mixture, m, x, h, y - second, importance)
             mixture.scales[m] = follow_scale(scale, y - first, rate)
