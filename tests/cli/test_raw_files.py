@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import kernelstream
+from kernelstream.runs import Run
 from kernelstream.streams import StreamError, open_stream
 from kernelstream.streams.python_rows import as_batch
 from tests.cli.tools import as_stdin
@@ -167,3 +168,22 @@ def test_hours_of_one_digit_are_the_same_dates_in_python(day):
 def stream_of(rows):
     batch, _ = as_batch(rows, {"d": "date"})
     return batch.columns["d"].tolist()
+
+
+def test_json_is_not_taken_for_a_header(tool, tmp_path):
+    file = tmp_path / "rows.csv"
+    file.write_text('{"a": 1, "b": 2}\n{"a": 2, "b": 3}\n')
+    assert "begins with JSON" in tool("learn", str(file), "--target", "b", code=2).err
+
+
+def test_a_target_that_nobody_named_is_not_guessed(tool, tmp_path):
+    file = write(tmp_path / "rows.csv", "age,sex", ["1,2", "3,4"])
+    said = tool("learn", str(file), code=2).err
+    assert "Name the column to predict: --target" in said
+    assert "Did you mean" not in said
+
+
+@pytest.mark.parametrize("lag", ["3", None, -1])
+def test_a_lag_is_a_whole_number(lag):
+    with pytest.raises(ValueError, match="lag must be a whole number"):
+        Run((X[:, None], X), None, "polk", lag=lag)

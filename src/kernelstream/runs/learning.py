@@ -14,6 +14,7 @@ from kernelstream import registry
 from kernelstream.core.threads import one_thread
 from kernelstream.errors import DivergenceError
 from kernelstream.evaluation import Prequential
+from kernelstream.evaluation.learner import check_whole
 from kernelstream.models._words import cap_note
 from kernelstream.pipeline import StreamModel, guess_task
 from kernelstream.registry import DEFAULT
@@ -157,6 +158,7 @@ class Run(StreamRun):
             name, given = type(model).__name__, model.get_params()
             stored = as_stored({k: v for k, v in given.items() if v is not None})
         risky = self.method is not None and self.method.without_risk
+        check_whole("lag", lag, 0)
         #: Everything that decides what a run comes to; a checkpoint goes on only with the same.
         self.settings: dict[str, Any] = {
             "file": self.name,

@@ -11,7 +11,7 @@ KINDS = ("number", "text", "date")
 
 
 #: How alike names must be, from 0 to 1: less, and other names than the one that was meant follow.
-_ALIKE = 0.6
+_ALIKE = 0.7
 
 
 def nearest(wanted: str, names: Sequence[str]) -> str | None:

@@ -38,7 +38,12 @@ class DelimitedSource(TextSource):
         self._csv = require("pyarrow.csv", "Reading CSV")
         self._arrow = require("pyarrow", "Reading CSV")
         delimiter = reading.delimiter or ("\t" if format == "tsv" else ",")
-        if len(delimiter) != 1 or delimiter in '"\r\n' or ord(delimiter) > 127:
+        if (
+            not isinstance(delimiter, str)
+            or len(delimiter) != 1
+            or delimiter in '"\r\n'
+            or ord(delimiter) > 127
+        ):
             raise StreamError(f"delimiter must be one ASCII character, not {delimiter!r}.")
         self._delimiter, self._decimal = delimiter, reading.decimal
         self._of_model = reading.columns is not None
@@ -89,6 +94,11 @@ class DelimitedSource(TextSource):
             raise StreamError(
                 f"{self.name} begins with a row of LIBSVM text, not with a header. "
                 "Name the format: --format libsvm (format=)."
+            )
+        if block.data.lstrip().startswith((b'{"', b"[{")):
+            raise StreamError(
+                f"{self.name} begins with JSON, which is not read here, and not with a header. "
+                "Make CSV of it: pandas.read_json(file, lines=True).to_csv(new, index=False)."
             )
         generic = self._generic_names(block)
         types = dict.fromkeys(generic, self._arrow.string())
