@@ -186,4 +186,4 @@ def test_a_target_that_nobody_named_is_not_guessed(tool, tmp_path):
 @pytest.mark.parametrize("lag", ["3", None, -1])
 def test_a_lag_is_a_whole_number(lag):
     with pytest.raises(ValueError, match="lag must be a whole number"):
-        Run((X[:, None], X), None, "polk", lag=lag)
+        Run({"x": X, "y": X}, "y", "polk", lag=lag)

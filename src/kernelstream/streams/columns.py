@@ -11,7 +11,7 @@ KINDS = ("number", "text", "date")
 
 
 #: How alike names must be, from 0 to 1: less, and other names than the one that was meant follow.
-_ALIKE = 0.7
+_ALIKE = 0.6
 
 
 def nearest(wanted: str, names: Sequence[str]) -> str | None:
@@ -28,7 +28,7 @@ def check_present(source: str, wanted: str, names: Sequence[str], cure: str = ""
     """Refuse a name that is none of these, with the nearest one."""
     if wanted in names:
         return
-    near = nearest(wanted, names)
+    near = None if wanted == "target" else nearest(wanted, names)  # that nobody may have named
     hint = cure if near is None else f" Did you mean {near!r}?"
     if any(sign in str(name) for name in names for sign in ";\t|"):
         hint = " Is there another --delimiter (delimiter=) between its fields?"

@@ -38,12 +38,8 @@ class DelimitedSource(TextSource):
         self._csv = require("pyarrow.csv", "Reading CSV")
         self._arrow = require("pyarrow", "Reading CSV")
         delimiter = reading.delimiter or ("\t" if format == "tsv" else ",")
-        if (
-            not isinstance(delimiter, str)
-            or len(delimiter) != 1
-            or delimiter in '"\r\n'
-            or ord(delimiter) > 127
-        ):
+        one = isinstance(delimiter, str) and len(delimiter) == 1 and ord(delimiter) < 128
+        if not one or delimiter in '"\r\n':
             raise StreamError(f"delimiter must be one ASCII character, not {delimiter!r}.")
         self._delimiter, self._decimal = delimiter, reading.decimal
         self._of_model = reading.columns is not None
