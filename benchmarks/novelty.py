@@ -27,7 +27,7 @@ POINTS, TESTED = 64, 2000
 
 
 def without_a_class(name: str, place: Any, left_out: int, n: int) -> tuple[Any, Any, Any]:
-    """n rows without the class; others with as many of it, and which are."""
+    """n rows without the class, or those left; others with as many of it, and which are."""
     data = load_dataset(name, place)
     X, y = data.X_train, np.asarray(data.y_train)
     X = X.toarray() if hasattr(X, "toarray") else np.asarray(X, dtype=np.float64)
@@ -35,6 +35,7 @@ def without_a_class(name: str, place: Any, left_out: int, n: int) -> tuple[Any, 
     random = np.random.default_rng(0)
     usual = random.permutation(np.flatnonzero(~strange))
     others = random.permutation(np.flatnonzero(strange))[: TESTED // 2]
+    n = min(n, len(usual) - TESTED // 2)
     tested = np.concatenate([usual[n : n + TESTED // 2], others])
     return X[usual[:n]], X[tested], strange[tested]
 
