@@ -164,10 +164,14 @@ def _without_experts(choose: Callable[[Any], Any]) -> Iterator[None]:
     def fewer(self: Any) -> Any:
         mixture = make(self)
         mixture.used[:, choose(self)] = 0
-        for shares in (mixture.shares, mixture.past, mixture.recent):
+        wide = (mixture.wide_shares, mixture.wide_past) if self.numbers else ()
+        for shares in (mixture.shares, mixture.past, mixture.recent, *wide):
             shares *= mixture.used
             shares /= shares.sum(axis=1, keepdims=True)
         mixture.powers[:] *= mixture.used
+        if self.numbers:
+            mixture.answers[:, 1:] *= mixture.used[:, -2:]
+            mixture.answers[:] /= mixture.answers.sum(axis=1, keepdims=True)
         return mixture
 
     with patch.object(committee.Committee, "_mixtures", fewer):
@@ -186,6 +190,14 @@ def _one_kind_of_shares(mixture: Any, numbers: Any, targets: Any, weights: Any, 
         mix_numbers(mixture, numbers[one], targets[one], weights[one], out[one])
 
 
+def _as_mixed(mixture: Any, numbers: Any, targets: Any, weights: Any, out: Any) -> None:
+    """``mix_numbers`` that never predicts nearer to the simplest experts."""
+    for row in range(len(numbers)):
+        mixture.answers[:] = [1.0, 0.0, 0.0]
+        one = slice(row, row + 1)
+        mix_numbers(mixture, numbers[one], targets[one], weights[one], out[one])
+
+
 #: Each part, and how to leave it out.
 PARTS: dict[str, Without] = {
     "second order": _experts(lambda c: [committee.SIZE * k for k in range(len(c.groups))]),
@@ -196,6 +208,7 @@ PARTS: dict[str, Without] = {
         lambda c: [committee.SIZE * len(c.groups) + k for k in range(len(c.linear))]
     ),
     "last labels": _experts(lambda c: c._uses_last_target()),
+    "earlier values": _experts(lambda c: [] if c.lags is None else [c._lag_place()]),
     "learned scales": _method(group.Group, "_learn_metric"),
     "rehearsal": _method(group.Group, "rehearse"),
     "race": _method(committee.Committee, "_race"),
@@ -208,4 +221,5 @@ PARTS: dict[str, Without] = {
     "more points for a fine group": _method(committee, "follow"),
     "a second order that catches up": _method(committee, "catch_up"),
     "shares by mean squares": lambda: patch.object(committee, "mix_numbers", _one_kind_of_shares),
+    "the simplest experts' pull": lambda: patch.object(committee, "mix_numbers", _as_mixed),
 }

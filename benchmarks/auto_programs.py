@@ -151,7 +151,7 @@ def _one_by_one(program: ProgramOfOthers, stream: Stream) -> Any:
 
 
 def _river_programs() -> list[Program]:
-    """Scaled where River's documentation does so: neighbours and linear models."""
+    """Scaled where it helps: neighbours, linear models, and trees with such models in leaves."""
     if importlib.util.find_spec("river") is None:
         print("River is left out: it is not installed (pip install '.[peers]').")
         return []
@@ -164,20 +164,23 @@ def _river_programs() -> list[Program]:
         model = linear_model.LogisticRegression()
         return scaled(multiclass.OneVsRestClassifier(model) if many else model)
 
-    def line(_: bool) -> Any:
-        return scaled(preprocessing.TargetStandardScaler(linear_model.LinearRegression()))
+    def all_scaled(model: Any) -> Any:
+        return scaled(preprocessing.TargetStandardScaler(model))
 
     pairs: dict[str, tuple[Callable[[bool], Any], Callable[[bool], Any]]] = {
-        "ARF": (lambda _: forest.ARFClassifier(seed=0), lambda _: forest.ARFRegressor(seed=0)),
+        "ARF": (
+            lambda _: forest.ARFClassifier(seed=0),
+            lambda _: all_scaled(forest.ARFRegressor(seed=0)),
+        ),
         "HAT": (
             lambda _: tree.HoeffdingAdaptiveTreeClassifier(seed=0),
-            lambda _: tree.HoeffdingAdaptiveTreeRegressor(seed=0),
+            lambda _: all_scaled(tree.HoeffdingAdaptiveTreeRegressor(seed=0)),
         ),
         "kNN": (
             lambda _: scaled(neighbors.KNNClassifier()),
             lambda _: scaled(neighbors.KNNRegressor()),
         ),
-        "linear": (logistic, line),
+        "linear": (logistic, lambda _: all_scaled(linear_model.LinearRegression())),
     }
 
     def form(make: Callable[[bool], Any]) -> Callable[[Stream], Any]:

@@ -99,6 +99,19 @@ def _rare_counts() -> Rows:
     return X, np.where(any_, 1.0 + random.exponential(4.0 * np.exp(0.5 * X[:, 1])).round(), 0.0)
 
 
+def _half_hours() -> Rows:
+    """A load every half hour from the temperature alone: days and weeks are in the load itself."""
+    random = np.random.default_rng(0)
+    t = np.arange(ROWS)
+    day, weekend = t % 48 * np.pi / 24.0, t // 48 % 7 > 4
+    temperature = 10.0 - 5.0 * np.cos(day) + 0.1 * np.cumsum(random.normal(size=ROWS))
+    load = np.where(weekend, 2.0, 3.0) - np.sin(day + 1.0) ** 3 + 0.003 * (temperature - 15.0) ** 2
+    noise = np.zeros(ROWS)
+    for k in range(1, ROWS):  # what it is off goes on for some hours
+        noise[k] = 0.9 * noise[k - 1] + 0.03 * random.normal()
+    return temperature[:, None], load + noise
+
+
 def all_streams() -> dict[str, tuple[bool, Callable[[], Rows]]]:
     """Name -> whether the target is a number, and what reads it; stored ones where they are."""
     found: dict[str, tuple[bool, Callable[[], Rows]]] = {}
@@ -122,6 +135,7 @@ def all_streams() -> dict[str, tuple[bool, Callable[[], Rows]]]:
     for name, number in GENERATED_NUMBERS.items():
         add(name, True, None, lambda m=number: m(ROWS, random_state=0))  # type: ignore[misc]
     add("rare counts", True, None, _rare_counts)
+    add("half-hourly load", True, None, _half_hours)
     return found
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from kernelstream.core.experts import steps
+from kernelstream.core.experts.lags import LAGS, lag_pass, new_lags
 from kernelstream.core.experts.linear import LINEAR_STATUS, LinearState, linear_pass
 from kernelstream.core.experts.mixture import SPREAD, mix_numbers
 from kernelstream.core.experts.targets import chain_pass, level_pass
@@ -14,6 +15,7 @@ from kernelstream.core.splitmix import uniform
 from kernelstream.core.units import ColumnUnits, moving_units
 from kernelstream.models._auto._committee import Committee
 from kernelstream.models._auto._group import Group, unpacked
+from kernelstream.models._auto._mixtures import new_mixtures
 from kernelstream.models._auto._sizes import Sizes
 from tests.core.tools import size
 from tests.naive import experts as naive
@@ -77,31 +79,69 @@ def test_a_group_of_experts(kind, wanted):
 
 
 @pytest.mark.parametrize("alike", [0.3, 1e-6])
-def test_a_mixture_of_numbers(alike):
-    """Also where experts hardly differ."""
+@pytest.mark.parametrize("simplest", [1, 2])
+def test_a_mixture_of_numbers(alike, simplest):
+    """Also where experts hardly differ, and with or without the last value."""
     random = np.random.default_rng(0)
     y, weights = random.normal(size=N), random.uniform(0.5, 2.0, N)
     shared = random.normal(size=N)
     opinions = y[:, None] + 0.3 * shared[:, None] + alike * random.normal(size=(N, 5))
-    opinions[:, 3] += 2.0 * np.exp(-np.arange(N) / 20.0)  # one that learns slowly
-    y[N // 2] = 30.0
-    committee = Committee(3, 1, True, Sizes(8, 8, 64, False), True, "auto", 0)
-    chosen = np.flatnonzero(committee.mixture.used[0])
-    committee.mixture.used[0, chosen[5:]] = 0
-    mixture = committee.mixture
-    kinds = mixture.shares, mixture.past, mixture.recent, mixture.wide_shares, mixture.wide_past
-    for shares in kinds:
-        shares[0, chosen[5:]] = 0.0
-        shares /= shares.sum()
-    numbers, out = np.zeros((N, committee.experts, 1)), np.empty((N, 1, 1))
-    numbers[:, chosen[:5], 0] = opinions
-    mix_numbers(committee.mixture, numbers, y[:, None], weights, out)
-    twin = naive.NumberMixture(5, SPREAD)
-    expected = [twin.step(*row) for row in zip(opinions, y, weights, strict=True)]
+    opinions[:, 2] += 2.0 * np.exp(-np.arange(N) / 20.0)  # one that learns slowly
+    opinions[:, 3:] = opinions[:, 3:] * [0.3, 0.1] + random.normal(size=(N, 2))
+    y[N // 2], opinions[N // 2 + 1, 3] = 30.0, 100.0
+    used = np.ones((1, 5), np.int64)
+    used[0, 3] = simplest == 2
+    mixture, out = new_mixtures(used, True), np.empty((N, 1, 1))
+    mix_numbers(mixture, opinions[:, :, None].copy(), y[:, None], weights, out)
+    own = np.flatnonzero(used[0])
+    twin = naive.NumberMixture(len(own), SPREAD, simplest)
+    expected = [twin.step(*row) for row in zip(opinions[:, own], y, weights, strict=True)]
     assert np.allclose(out[:, 0, 0], expected, rtol=1e-6, atol=1e-8)
-    assert committee.mixture.scales[0] == pytest.approx(twin.scale)
-    assert committee.mixture.wide_scales[0] == pytest.approx(twin.wide_scale)
-    assert committee.mixture.ways[0] == pytest.approx(twin.ways)
+    assert mixture.scales[0] == pytest.approx(twin.scale)
+    assert mixture.wide_scales[0] == pytest.approx(twin.wide_scale)
+    assert mixture.ways[0] == pytest.approx(twin.ways)
+    assert mixture.answers[0, -simplest:] == pytest.approx(twin.nearer.shares[-simplest:])
+    assert mixture.parts[0, -simplest:] == pytest.approx(twin.nearer.part)
+
+
+@pytest.mark.parametrize("kind", ["walk", "season", "steps", "repeated", "huge"])
+def test_numbers_by_earlier_ones(kind):
+    """In any chunking as ridge regression with matrices."""
+    random, n = np.random.default_rng(3), size(500, 420)
+    y = {
+        "walk": np.cumsum(random.normal(size=n)),
+        "season": np.sin(np.arange(n) * np.pi / 24.0) + 0.1 * random.normal(size=n),
+        "steps": np.repeat(random.normal(size=n // 20 + 1), 20)[:n],
+        "repeated": np.tile([0.5, 0.5, -1.0], n)[:n],
+        "huge": 1e4 * random.standard_cauchy(n).clip(-1.0, 1.0),
+    }[kind][:, None]
+    weights, out = random.uniform(0.5, 2.0, n), np.zeros((n, 2, 1))
+    state, first = new_lags(1), 0
+    prior = np.diagonal(state.covariance[0]).copy()
+    for chunk in (1, 2, 40, 300, n):
+        part = slice(first, min(n, first + chunk))
+        lag_pass(state, y[part], weights[part], out[part], 1)
+        first = part.stop
+    twin = naive.Lags(LAGS.tolist(), prior)
+    expected = [twin.step(*row) for row in zip(y[:, 0].tolist(), weights, strict=True)]
+    np.testing.assert_allclose(out[:, 1, 0], expected, rtol=1e-6, atol=1e-7 * np.abs(y).max())
+    after = [part.copy() for part in state]
+    alone = np.zeros((3, 2, 1))
+    lag_pass(state, np.empty((0, 1)), np.ones(3), alone, 1)  # the next one alone
+    assert (alone[:, 1] == alone[0, 1]).all()
+    assert all((a == b).all() for a, b in zip(after, state, strict=True))
+
+
+def test_seasons_are_learned_from_the_numbers_alone():
+    random, n = np.random.default_rng(0), size(4000, 1200)
+    hours = np.arange(n)
+    y = np.where(hours // 24 % 7 < 5, np.sin(hours * np.pi / 12.0), 0.0)
+    y = (y + 0.05 * random.normal(size=n))[:, None]
+    out = np.zeros((n, 1, 1))
+    lag_pass(new_lags(1), y, np.ones(n), out, 0)
+    half = slice(n // 2, None)
+    error = np.square(out[half, 0] - y[half]).mean()
+    assert error < 0.6 * np.square(np.diff(y, axis=0)[half]).mean()
 
 
 @pytest.mark.parametrize("full", [False, True])

@@ -244,3 +244,56 @@ def test_pickles_of_another_layout_are_refused(kind):
         kind.__new__(kind).__setstate__(state)
     new = kind()
     assert clone(pickle.loads(pickle.dumps(new))).get_params() == new.get_params()
+
+
+def test_less_memory_takes_the_memory_of_earlier_numbers_away():
+    """And more does not bring it back: what it had learned is gone."""
+    X, _, y = rows()
+    model = AutoRegressor(random_state=0).partial_fit(X[:800], y[:800])
+    assert "earlier values" in model.experts_
+    model.set_params(max_bytes=120_000).partial_fit(X[800:900], y[800:900])
+    assert "earlier values" not in model.experts_
+    assert model.nbytes_ <= 120_000
+    model.set_params(max_bytes="auto").partial_fit(X[900:1000], y[900:1000])
+    assert "earlier values" not in model.experts_
+    assert sum(model.experts_.values()) == pytest.approx(1.0)
+    again = pickle.loads(pickle.dumps(model))
+    assert (again.predict(X) == model.predict(X)).all()
+
+
+def test_a_series_without_helpful_inputs():
+    """Half of the squared error of the last value: the season of a day, in half hours."""
+    random, n = np.random.default_rng(0), 4000
+    y = np.sin(np.arange(n) * np.pi / 24.0) ** 3 + 0.1 * random.normal(size=n)
+    X = random.normal(size=(n, 2))
+    made = AutoRegressor(random_state=0).predict_then_learn(X, y)
+    half = slice(n // 2, None)
+    assert np.square(made - y)[half].mean() < 0.5 * np.square(np.diff(y))[half].mean()
+    late = AutoRegressor(random_state=0, labels_delayed=True).partial_fit(X[:500], y[:500])
+    assert "earlier values" not in late.experts_
+
+
+@pytest.mark.parametrize("rows_", [200, 1000])
+def test_noise_is_predicted_by_its_mean(rows_):
+    lost = []
+    for seed in range(4):
+        random = np.random.default_rng(seed)
+        X, y = random.normal(size=(rows_, 8)), random.normal(size=rows_)
+        made = AutoRegressor(random_state=0).predict_then_learn(X, y)
+        mean = np.concatenate([[0.0], np.cumsum(y)[:-1] / np.arange(1, rows_)])
+        lost.append(np.square(made - y)[20:].sum() / np.square(mean - y)[20:].sum() - 1.0)
+    assert np.mean(lost) < 0.03
+
+
+@pytest.mark.parametrize("delayed", [False, True])
+@pytest.mark.parametrize("weight", [100.0, 1e6])
+def test_heavy_samples_of_a_series(weight, delayed):
+    """The last value, which predict must not use, may be much nearer than what it says."""
+    X = np.arange(8.0)[:, None]
+    y = np.r_[np.zeros(5), 1.0, 2.0, 3.0]
+    model = AutoRegressor(random_state=0, labels_delayed=delayed)
+    model.partial_fit(X, y, sample_weight=[1.0] * 7 + [weight])
+    assert np.isfinite(model.predict(X)).all()
+    walk = np.cumsum(np.random.default_rng(1).normal(size=400))
+    model.partial_fit(np.arange(400.0)[:, None], walk, sample_weight=np.full(400, weight))
+    assert np.isfinite(model.predict(X)).all()

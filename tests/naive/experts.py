@@ -152,10 +152,38 @@ def wide_likelihoods(errors, square):
     return found / found.max()
 
 
-class NumberMixture:
-    """Experts of numbers mixed: shares by likelihood, a pool by ridge regression on differences."""
+class Nearer:
+    """A prediction held against the simplest experts: all of the way from these to it, or a part.
 
-    def __init__(self, experts, spread):
+    The part is a ridge regression that forgets, on targets ten deviations from it at most.
+    """
+
+    def __init__(self, simplest):
+        self.shares = np.full(1 + simplest, 1.0 / (1 + simplest))
+        self.part, self.precision = np.ones(simplest), np.ones(simplest)
+
+    def step(self, simple, mixed, y, square, importance):
+        kept = np.clip(self.part, 0.0, 1.0)
+        made = np.append(mixed, (1.0 - kept) * simple + kept * mixed)
+        answer = self.shares @ made
+        likely = np.exp(-0.5 * np.minimum((y - made) ** 2 / square, 100.0))
+        shares = self.shares * (likely / likely.max()) ** importance
+        self.shares = 0.999 * shares / shares.sum() + 0.001 / len(shares)
+        way = mixed - simple
+        error = np.clip(y - simple - self.part * way, -10.0 * square**0.5, 10.0 * square**0.5)
+        self.precision = (1999.0 * self.precision + 1.0) / 2000.0 + importance * way**2 / square
+        self.part = self.part + importance * way * error / square / self.precision
+        return answer
+
+
+class NumberMixture:
+    """Experts of numbers mixed: shares by likelihood, a pool by ridge regression on differences.
+
+    The last experts are the simplest ones: the last value, unless it is not known, and the mean.
+    """
+
+    def __init__(self, experts, spread, simplest):
+        self.nearer, self.simplest = Nearer(simplest), simplest
         self.shares, self.wide = Shares(experts), Shares(experts)
         self.ways, self.scale, self.wide_scale = np.full(3, 1.0 / 3.0), 1.0, 1.0
         self.moment = np.zeros(experts)
@@ -166,10 +194,13 @@ class NumberMixture:
         e = len(numbers)
         first, third = self.shares.now @ numbers, self.wide.now @ numbers
         x = numbers - first
+        if self.simplest == 2:
+            x = np.clip(x, -30.0, 30.0)
         powers = self.covariance @ self.moment
         ways = np.array([first, first + powers @ x, third])
         made = self.ways @ ways
         noise, wide = self.scale, self.wide_scale
+        made = self.nearer.step(numbers[-self.simplest :], made, y, wide, importance)
         error = y - ways
         self.shares.step(likelihoods(y - numbers, noise), importance)
         self.wide.step(wide_likelihoods(y - numbers, wide), importance)
@@ -208,4 +239,39 @@ class Chain:
             if len(self.counts) > self.rows:
                 del self.counts[next(iter(self.counts))]
         self.last = label
+        return made
+
+
+class Lags:
+    """The next number by ridge regression of differences on earlier ones, all rows at hand."""
+
+    def __init__(self, lags, variances):
+        self.lags, self.variances = lags, variances
+        self.numbers, self.square = [], 0.0
+        self.rows, self.targets, self.weights = [], [], []
+
+    def inputs(self):
+        y, n = np.array(self.numbers), len(self.numbers)
+        differences = np.append(np.diff(y)[::-1], np.zeros(max(0, max(self.lags) + 1 - n)))
+        found = differences[np.array(self.lags) - 1] / np.sqrt(self.square)
+        return np.append(1.0, np.clip(np.append(y[-1], found), -10.0, 10.0))
+
+    def step(self, target, weight):
+        """The prediction from before the row."""
+        made = last = self.numbers[-1] if self.numbers else 0.0
+        root = np.sqrt(self.square)
+        if self.square > 0.0:
+            x, rows = self.inputs(), np.array(self.rows).reshape(-1, len(self.variances))
+            scaled = rows.T * self.weights
+            precision = np.diag(1.0 / self.variances) + scaled @ rows
+            step = np.linalg.solve(precision, scaled @ self.targets) @ x if len(rows) else 0.0
+            made = last + root * np.clip(step, -10.0, 10.0)
+            self.rows.append(x)
+            self.targets.append(np.clip((target - last) / root, -10.0, 10.0))
+            self.weights.append(weight)
+        if self.numbers:
+            square = (target - last) ** 2
+            square = min(square, 100.0 * self.square) if self.square > 0.0 else square
+            self.square += max(1.0 / len(self.numbers), 1.0 / 2000.0) * (square - self.square)
+        self.numbers.append(target)
         return made

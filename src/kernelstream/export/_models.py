@@ -17,6 +17,7 @@ from kernelstream.export.program import Input, Program, Vector
 from kernelstream.kernels import Kernel
 from kernelstream.models._auto._committee import Committee
 from kernelstream.models._auto._group import SIZE, Group, unpacked
+from kernelstream.models._auto._mixtures import weights_of_any_row
 from kernelstream.models._auto._tracker import Tracker
 from kernelstream.models._auto._units import _LARGEST, RowUnits, _folded
 from kernelstream.models._base import KernelEstimator
@@ -316,12 +317,8 @@ def _mix_numbers(
     program: Program, mixture: MixtureState, targets: int, opinions: dict[int, Vector]
 ) -> Vector:
     """``core.experts.mixture.mix_numbers`` without learning; the last mixtures, one a target."""
-    parts = mixture.shares, mixture.wide_shares, mixture.powers, mixture.ways
-    shares, wide, powers, ways = (part[-targets:] for part in parts)
-    first = program.total([each * shares[:, k] for k, each in opinions.items()])
-    added = program.total([(each - first) * powers[:, k] for k, each in opinions.items()])
-    third = program.total([each * wide[:, k] for k, each in opinions.items()])
-    return first * ways[:, 0] + (first + added) * ways[:, 1] + third * ways[:, 2]
+    weights = weights_of_any_row(mixture, targets)
+    return program.total([each * weights[:, k] for k, each in opinions.items()])
 
 
 def _mix_classes(program: Program, mixture: MixtureState, opinions: dict[int, Vector]) -> Vector:

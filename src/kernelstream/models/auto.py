@@ -113,7 +113,9 @@ class _Auto(ExpertEstimator):
         """Sizes for so many outputs and the caps as they are now."""
         sizes, experts = self._sizes(outputs), self._state.experts
         known = experts.established.sizes
-        if sizes._replace(diagonal=False) != known._replace(diagonal=False):
+        # Where there is a diagonal alone, or no memory of earlier numbers, it stays so.
+        same = {"diagonal": False, "lags": False}
+        if sizes._replace(**same) != known._replace(**same) or known.lags > sizes.lags:
             experts.resize(sizes)
 
     def _begin_again(self) -> None:

@@ -7,7 +7,9 @@ geometric mean whose powers are learned, that of numbers a least squares fit on 
 Numbers have shares of two kinds. In the first, errors are measured by how large they usually are;
 so an expert that is exact in most rows leads, however far it is off in the others, as the last
 value is where most targets are zero. In the second, wide ones, their squares count, over the mean
-one, and so do those few rows.
+one, and so do those few rows. In the end the mixture of numbers is held against the simplest
+experts, the last value and the mean: where it does no better than these, its prediction lies
+nearer to theirs.
 """
 
 import math
@@ -37,11 +39,21 @@ LONG = 1e4
 #: Variance of what that fit adds to the share of an expert, before any row: experts that resemble
 #: each other must not be played off against each other.
 SPREAD = 0.03
+#: In the pool, experts that look at the last target are at most so many units of the target away
+#: from the shares: after one that was far out a weight of a hundredth would be too much.
+APART = 30.0
 #: Errors beyond so many times the root of their mean square count as this much.
 FARTHEST = 10.0
 #: What a squared error, over the mean one, takes from the logarithm of a wide likelihood. Of normal
 #: errors it is a half; but where few rows have large ones, each says little.
 WIDE = 0.05
+#: The same for the likelihoods of the mixture and of what lies nearer to the simplest experts.
+NEARER = 0.5
+#: How certain it is at first that all of the way from a simple expert to the mixture is right
+#: (1 / variance), and the rows over which that is learned.
+WHOLE, SHORT = 1.0, 2000.0
+#: The simplest experts of numbers, the last ones: the last value and the mean.
+SIMPLEST = 2
 
 
 class MixtureState(NamedTuple):
@@ -63,6 +75,9 @@ class MixtureState(NamedTuple):
     wide_shares: NDArray[np.float64]  # (mixtures, e); (0, e) for classes
     wide_past: NDArray[np.float64]
     wide_scales: NDArray[np.float64]  # (mixtures,) mean squared errors
+    parts: NDArray[np.float64]  # (mixtures, SIMPLEST) of the way from these to the mixture
+    certain: NDArray[np.float64]  # (mixtures, SIMPLEST) of those: 1 / variance
+    answers: NDArray[np.float64]  # (mixtures, 1 + SIMPLEST) shares: all of the way, or such parts
 
 
 def uncalibrated() -> NDArray[np.float64]:
@@ -76,11 +91,11 @@ def share_out(used, shares, importance, likelihood):
     """Shares (e,) after a row with these log likelihoods."""
     total, top = 0.0, -math.inf
     for e in range(len(shares)):
-        if used[e]:
+        if used[e] and shares[e] > 0.0:
             top = max(top, likelihood[e])
     for e in range(len(shares)):
         if used[e]:
-            shares[e] *= math.exp(importance * (likelihood[e] - top))
+            shares[e] *= math.exp(importance * min(0.0, likelihood[e] - top))
             total += shares[e]
     for e in range(len(shares)):
         if used[e]:
@@ -302,12 +317,52 @@ def fit_pool(mixture, m, x, h, error, importance):
             mixture.squares[m, i, i] += SPREAD * (1.0 - kept)
 
 
+@inner
+def answer(mixture, m, numbers, t, c, mixed, candidates):
+    """The prediction: what was mixed, or nearer to the simplest experts. Writes these, too."""
+    first = numbers.shape[1] - SIMPLEST
+    candidates[0] = mixed
+    result = mixture.answers[m, 0] * mixed
+    for k in range(SIMPLEST):
+        simple = numbers[t, first + k, c]
+        part = min(1.0, max(0.0, mixture.parts[m, k]))
+        candidates[1 + k] = simple + part * (mixed - simple)
+        result += mixture.answers[m, 1 + k] * candidates[1 + k]
+    return result
+
+
+@inner
+def follow_answers(mixture, m, importance, numbers, t, c, y, candidates, likelihood, allowed):
+    """Everything about the simplest experts after a row; the mean square of errors is known."""
+    square, answers, mixed = mixture.wide_scales[m], mixture.answers[m], candidates[0]
+    first, count = numbers.shape[1] - SIMPLEST, 0
+    for k in range(len(candidates)):
+        likelihood[k] = -NEARER * min((y - candidates[k]) ** 2 / square, FARTHEST**2)
+        allowed[k] = mixture.used[m, first + k - 1] if k else 1
+        count += allowed[k]
+    share_out(allowed, answers, importance, likelihood)
+    for k in range(len(candidates)):
+        if allowed[k]:
+            answers[k] = (1.0 - BACK) * answers[k] + BACK / count
+    limit, kept = FARTHEST * math.sqrt(square), 1.0 - 1.0 / SHORT
+    for k in range(SIMPLEST):
+        simple = numbers[t, first + k, c]
+        way = mixed - simple
+        error = min(limit, max(-limit, y - simple - mixture.parts[m, k] * way))
+        weight = importance * way / square
+        certain = kept * mixture.certain[m, k] + (1.0 - kept) * WHOLE + weight * way
+        mixture.certain[m, k] = certain
+        mixture.parts[m, k] += weight * error / certain
+
+
 @compiled
 def mix_numbers(mixture, numbers, targets, sample_weights, out):
     """numbers (n, experts, q) to out (n, sets, q), then learn the weights."""
     experts, each = numbers.shape[1], numbers.shape[2]
     x, h, likelihood = np.empty(experts), np.empty(experts), np.empty(experts)
     made, of_ways = np.empty(3), np.empty(3)
+    candidates, of_answers = np.empty(1 + SIMPLEST), np.empty(1 + SIMPLEST)
+    allowed = np.empty(1 + SIMPLEST, np.int64)
     for t in range(len(numbers)):
         if len(targets):
             mixture.seen[0] += 1.0
@@ -319,12 +374,16 @@ def mix_numbers(mixture, numbers, targets, sample_weights, out):
                     first += mixture.shares[m, e] * numbers[t, e, c]
                     third += mixture.wide_shares[m, e] * numbers[t, e, c]
             second = first
+            apart = APART if mixture.used[m, experts - SIMPLEST] else math.inf
             for e in range(experts):
-                x[e] = numbers[t, e, c] - first if mixture.used[m, e] else 0.0
+                x[e] = 0.0
+                if mixture.used[m, e]:
+                    x[e] = min(apart, max(-apart, numbers[t, e, c] - first))
                 second += mixture.powers[m, e] * x[e]
             made[0], made[1], made[2] = first, second, third
             ways = mixture.ways[m]
-            out[t, m // each, c] = ways[0] * first + ways[1] * second + ways[2] * third
+            mixed = ways[0] * first + ways[1] * second + ways[2] * third
+            out[t, m // each, c] = answer(mixture, m, numbers, t, c, mixed, candidates)
             if len(targets) == 0:
                 continue
             y, importance = targets[t, c], sample_weights[t]
@@ -341,6 +400,9 @@ def mix_numbers(mixture, numbers, targets, sample_weights, out):
             for k in range(len(made)):
                 of_ways[k] = wide_likelihood(y - made[k], wide)
             share_ways(ways, importance, of_ways)
+            follow_answers(
+                mixture, m, importance, numbers, t, c, y, candidates, of_answers, allowed
+            )
             fit_pool(mixture, m, x, h, y - second, importance)
             mixture.scales[m] = follow_scale(scale, y - first, rate)
             square = min((y - first) ** 2, FARTHEST**2 * wide)

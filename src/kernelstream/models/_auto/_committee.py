@@ -7,14 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelstream.core.experts.lags import LagState, lag_pass, new_lags
 from kernelstream.core.experts.linear import LINEAR_STATUS, LinearState, linear_pass
-from kernelstream.core.experts.mixture import (
-    SPREAD,
-    MixtureState,
-    mix_classes,
-    mix_numbers,
-    uncalibrated,
-)
+from kernelstream.core.experts.mixture import MixtureState, mix_classes, mix_numbers
 from kernelstream.core.experts.targets import level_pass
 from kernelstream.models._auto._classes import Chains, with_class
 from kernelstream.models._auto._following import catch_up, follow
@@ -26,7 +21,8 @@ from kernelstream.models._auto._group import (
     is_renewal,
     next_renewal,
 )
-from kernelstream.models._auto._history import FIRST
+from kernelstream.models._auto._history import FIRST, in_other_units
+from kernelstream.models._auto._mixtures import begin_again, new_mixtures, without
 from kernelstream.models._auto._sizes import (
     DECAYS,
     LINEAR,
@@ -85,6 +81,7 @@ class Committee:
             for place, (lagged, forget) in enumerate(LINEAR)
             if not (lagged and delayed)
         ]
+        self.lags: LagState | None = new_lags(self.targets) if sizes.lags else None
         self.last = np.full(self.targets, 0.0 if numbers else -1.0)
         self.level, self.level_seen = np.zeros(self.targets), np.zeros(1)
         self.chains = Chains(1 if numbers else outputs)
@@ -143,56 +140,50 @@ class Committee:
 
     @property
     def experts(self) -> int:
-        return SIZE * len(self.groups) + len(self.linear) + (2 if self.numbers else len(DECAYS))
+        simple = 2 if self.numbers else len(DECAYS)
+        return self._lag_place() + (self.lags is not None) + simple
+
+    def _lag_place(self) -> int:
+        """Where the expert on earlier numbers is, after the kernel and linear ones."""
+        return SIZE * len(self.groups) + len(self.linear)
 
     def _uses_last_target(self) -> NDArray[np.bool_]:
         found = np.zeros(self.experts, bool)
         first = SIZE * len(self.groups)
         for place, linear in enumerate(self.linear):
             found[first + place] = linear.status[0]["lagged"]
-        last = first + len(self.linear)
-        found[last : last + (1 if self.numbers else len(DECAYS) - 1)] = True
+        found[self._lag_place() : -1] = True
         return found
 
-    def _kernel_and_linear(self) -> list[int]:
-        return list(range(SIZE * len(self.groups) + len(self.linear)))
+    def _fitted(self) -> list[int]:
+        """Experts that are fitted to targets, with which they forget or not."""
+        return list(range(self._lag_place() + (self.lags is not None)))
 
     def _lasting(self) -> list[int]:
         """Experts for which all rows count alike."""
         first = SIZE * len(self.groups)
         found = [SIZE * place for place in range(len(self.groups))]
         forgets = [linear.status[0]["forget"] < 1.0 for linear in self.linear]
-        return found + [first + k for k, forgetting in enumerate(forgets) if not forgetting]
+        found += [first + k for k, forgetting in enumerate(forgets) if not forgetting]
+        return found if self.lags is None else [*found, self._lag_place()]
 
     def _forgetting(self) -> list[int]:
         lasting = set(self._lasting())
-        return [k for k in self._kernel_and_linear() if k not in lasting]
+        return [k for k in self._fitted() if k not in lasting]
 
     def _mixtures(self) -> MixtureState:
         all_ = np.ones(self.experts, bool)
         if self.forget != "auto":  # experts of one kind alone
-            all_[self._kernel_and_linear()] = False
+            all_[self._fitted()] = False
             all_[self._lasting() if not self.forget else self._forgetting()] = True
         any_ = all_ & ~self._uses_last_target()
         sets = np.stack([any_] if self.delayed else [all_, any_])
         used = np.repeat(sets, self.targets, axis=0).astype(np.int64)
-        even = used / used.sum(axis=1, keepdims=True)
-        e, count = self.experts, len(used)
-        squares, ways, wide = np.zeros((count, e, e)), 2, even[:0]
-        if self.numbers:
-            squares[:, range(e), range(e)] = SPREAD * used
-            ways, wide = 3, even
-        return MixtureState(
-            used, np.zeros(1), even.copy(), even.copy(), even.copy(),
-            np.zeros_like(even) if self.numbers else even.copy(),
-            squares, np.full((count, ways), 1.0 / ways),
-            np.tile(uncalibrated(), (count, 1)), np.ones(count),
-            wide.copy(), wide.copy(), np.ones(len(wide)),
-        )  # fmt: skip
+        return new_mixtures(used, self.numbers)
 
     @property
     def nbytes(self) -> int:
-        held: list[NDArray[Any]] = [*self.chains.arrays.values(), *self.mixture]
+        held: list[NDArray[Any]] = [*self.chains.arrays.values(), *self.mixture, *(self.lags or ())]
         held += [part for linear in self.linear for part in linear]
         groups = sum(group.nbytes for group in self.groups if group)
         return sum(part.nbytes for part in held) + groups
@@ -222,8 +213,14 @@ class Committee:
             if sizes.diagonal and len(linear.covariance) > 1:
                 diagonal = np.diagonal(linear.covariance)[None].copy()
                 self.linear[k] = linear._replace(covariance=diagonal)
-        # A diagonal stays one: the rest of the covariance is gone.
-        self.sizes = sizes._replace(diagonal=sizes.diagonal or self.sizes.diagonal)
+        if self.lags is not None and not sizes.lags:
+            self.mixture = without(self.mixture, self._lag_place())
+            self.allowed = np.delete(self.allowed, self._lag_place(), axis=1)
+            self.lags = None
+        # A diagonal stays one, as the rest of the covariance is gone, and so are earlier numbers.
+        self.sizes = sizes._replace(
+            diagonal=sizes.diagonal or self.sizes.diagonal, lags=self.lags is not None
+        )
 
     # ---- rows -------------------------------------------------------------------------
 
@@ -252,6 +249,9 @@ class Committee:
         first = SIZE * len(self.groups)
         for linear in self.linear:
             linear_pass(linear, last, rows, fitted, weights, opinions, first)
+            first += 1
+        if self.lags is not None:
+            lag_pass(self.lags, targets, weights, opinions, first)
             first += 1
         if self.numbers:
             level_pass(self.last, self.level, self.level_seen, targets, opinions, first)
@@ -310,6 +310,9 @@ class Committee:
             linear.status["last"] = (linear.status["last"] + shift[0]) * stretch[0]
         self.last[:] = (self.last + shift) * stretch
         self.level[:] = (self.level + shift) * stretch
+        if self.lags is not None:
+            self.lags.past[:] = (self.lags.past + shift[:, None]) * stretch[:, None]
+            self.lags.squares[:] = in_other_units(self.lags.squares, stretch)
         square = np.resize(np.minimum(stretch, 1e100) ** 2, len(self.mixture.scales))
         for scales in (self.mixture.scales, self.mixture.wide_scales):
             scales[:] = np.clip(scales * square, 1e-12, 1e8)
@@ -329,22 +332,11 @@ class Committee:
         self.groups[place] = group
         if place == self.leader and not self.raced:
             self.leader = -1
-        mine, mixture = slice(SIZE * place, SIZE * (place + 1)), self.mixture
-        mixture.used[:, mine] = self.allowed[:, mine] * (group is not None)
-        mixture.powers[:, mine] = 0.0
-        mixture.squares[:, mine] = 0.0
-        mixture.squares[:, :, mine] = 0.0
-        start = 0.0
+        mine = slice(SIZE * place, SIZE * (place + 1))
         if group is not None:
             group.replay(*latest)
-            start = 0.5 / mixture.used.sum(axis=1).max()
-            if self.numbers:
-                own = range(mine.start, mine.stop)
-                mixture.squares[:, own, own] = SPREAD
-        wide = (mixture.wide_shares, mixture.wide_past) if self.numbers else ()
-        for shares in (mixture.shares, mixture.past, mixture.recent, *wide):
-            shares[:, mine] = start * mixture.used[:, mine]
-            shares /= shares.sum(axis=1, keepdims=True)
+        used = self.allowed[:, mine] * (group is not None)
+        begin_again(self.mixture, mine, used, self.numbers)
 
     def _judge_challenger(self) -> None:
         """The group with a full metric stays if with more points it is better than the leader."""

@@ -53,7 +53,7 @@ def read_settings(header: Mapping[str, Any]) -> tuple[Sizes, bool, bool | str]:
         raise ValueError("the numbers of the state are out of range")
     if not 1 <= sizes.most <= sizes.large <= 2**16 or max(sizes.memory, sizes.young) > 2**16:
         raise ValueError("the sizes of the state are out of range")
-    if type(delayed) is not bool or type(sizes.diagonal) is not bool:
+    if {type(delayed), type(sizes.diagonal), type(sizes.lags)} != {bool}:
         raise ValueError("the state's settings are out of range")
     if forget not in (True, False, "auto"):
         raise ValueError("the state's settings are out of range")
@@ -96,10 +96,10 @@ def read_committee(
 
 def _as_now(committee: Committee, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
     """Earlier files have a scale of errors for each expert, calibrate by first-order steps, and mix
-    numbers in two ways.
+    numbers in two ways, or never nearer to the simplest experts.
 
     The scale of all of them together, and the three numbers of the calibration, are where it
-    begins; the third way predicts nothing until it has learned.
+    begins; the third way, and what is nearer, predicts nothing until it has learned.
     """
     mixture, found = committee.mixture, dict(arrays)
     scales, numbers = found["mixture_scales"], found["mixture_calibration"]
@@ -115,6 +115,10 @@ def _as_now(committee: Committee, arrays: Mapping[str, Any]) -> Mapping[str, Any
             of_classes = getattr(mixture, f"wide_{name}")
             wide = found[f"mixture_{name}"] if committee.numbers else of_classes
             found[f"mixture_wide_{name}"] = wide
+    if "mixture_answers" not in found:
+        found |= {f"mixture_{name}": getattr(mixture, name) for name in ("parts", "certain")}
+        found["mixture_answers"] = np.zeros_like(mixture.answers)
+        found["mixture_answers"][:, :1] = 1.0
     if "owners" not in found:
         found |= _fewer_rows(committee, found)
     return found
@@ -151,6 +155,8 @@ def _plain_arrays(committee: Committee) -> Arrays:
     for place, linear in enumerate(committee.linear):
         found[f"linear{place}_covariance"] = linear.covariance
         found[f"linear{place}_weights"] = linear.weights
+    if committee.lags is not None:
+        found |= prefixed("lags_", committee.lags._asdict())
     return found
 
 
@@ -161,15 +167,26 @@ def _check_committee(committee: Committee) -> None:
     wide = (mixture.wide_shares >= 0.0).all() and np.allclose(mixture.wide_shares.sum(axis=1), 1.0)
     ways = (mixture.ways >= 0.0).all() and np.allclose(mixture.ways.sum(axis=1), 1.0)
     ways = ways and bool((mixture.ways[:, :2] > 0.0).all())
+    answers = (mixture.answers >= 0.0).all() and np.allclose(mixture.answers.sum(axis=1), 1.0)
     variances = mixture.calibration[:, [3, 5, 8]]
-    positive = (mixture.scales, mixture.wide_scales, variances)
-    if not (used and shares and wide and ways and all((part > 0.0).all() for part in positive)):
+    positive = (mixture.scales, mixture.wide_scales, variances, mixture.certain)
+    if not (
+        used
+        and shares
+        and wide
+        and ways
+        and answers
+        and all((part > 0.0).all() for part in positive)
+    ):
         raise ValueError("the shares of the experts are out of range")
     for place, group in enumerate(committee.groups):
         mine = mixture.used[:, SIZE * place : SIZE * (place + 1)]
         allowed = committee.allowed[:, SIZE * place : SIZE * (place + 1)]
         if (mine != allowed * (group is not None)).any():
             raise ValueError("the shares of the experts contradict the groups")
+    lags = committee.lags
+    if lags is not None and min(lags.seen[0], *lags.squares) < 0.0:
+        raise ValueError("the expert on earlier numbers is out of range")
     classes = not committee.numbers
     if classes and not -1.0 <= committee.last[0] < committee.outputs:
         raise ValueError("the last class is unknown")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelstream.core.experts.contest import CONTEST_STATUS
+from kernelstream.core.experts.lags import KEPT, WIDTH
 from kernelstream.core.experts.linear import LINEAR_STATUS
 from kernelstream.models._auto._group import SIZE, Group
 from kernelstream.models._auto._history import History
@@ -42,6 +43,10 @@ def lagged_inputs(outputs: int, numbers: bool) -> int:
     return outputs if numbers or outputs <= MOST_FOLLOWED else 0
 
 
+#: With more targets of numbers none is predicted from earlier ones.
+MOST_SERIES = 8
+
+
 class Sizes(NamedTuple):
     """What a committee may hold."""
 
@@ -50,6 +55,7 @@ class Sizes(NamedTuple):
     memory: int  # rows that a new group learns from
     diagonal: bool  # whether linear experts keep the diagonal of their covariance alone
     young: int = 0  # points of each group of a committee on trial; 0: there is none
+    lags: bool = False  # whether an expert predicts numbers from earlier ones
 
     @property
     def leading(self) -> int:
@@ -84,11 +90,12 @@ def plan(
     room = LARGEST + 2 * MOST if max_points is None else max_points
 
     thrift, young = False, 0
+    lags = numbers and not delayed and outputs <= MOST_SERIES and _lag_bytes(outputs) <= limit / 8
 
     def sizes(most: int, large: int) -> Sizes:
         if thrift:
             return Sizes(most, large, 16, True)
-        return Sizes(most, large, memory, linear > limit / 4, young)
+        return Sizes(most, large, memory, linear > limit / 4, young, lags)
 
     # A committee on trial may have an eighth of what there is.
     beside = MOST if max_points is None else min(MOST, room // 8 // 3)
@@ -114,6 +121,10 @@ def plan(
     beyond = room - 2 * most  # the leading group and two others
     large = _largest(beyond, lambda size: fits(sizes(most, max(most, size))))
     return sizes(most, max(most, large))
+
+
+def _lag_bytes(targets: int) -> int:
+    return 8 * targets * (KEPT + 1 + WIDTH * (WIDTH + 1)) + 8
 
 
 def _largest(room: int, fits: Callable[[int], bool]) -> int:
@@ -155,8 +166,11 @@ def _committee_bytes(
             experts += 8 * width * ((1 if sizes.diagonal else width) + outputs)
             experts += LINEAR_STATUS.itemsize
             count += 1
+    if sizes.lags:
+        experts += _lag_bytes(outputs)
+        count += 1
     targets, classes = (outputs, 1) if numbers else (1, outputs)
-    wide = 2 * count + 2 if numbers else 0
+    wide = 2 * count + 2 + 7 if numbers else 0
     mixture = 8 * targets * (1 if delayed else 2) * (count * (count + 5) + 12 + wide) + 8
     rows = chained(classes)
     counts = 8 * len(DECAYS) * (rows + 1) * classes + 16 * rows

@@ -68,6 +68,8 @@ def expert_shares(committee: Any) -> dict[str, float]:
         names.append(kernel)
         names += [f"{kernel}, adaptive, step {rate:g}" for rate in group.state.rates]
     last, level = _others(committee.numbers)
+    if committee.lags is not None:
+        last.insert(1, "earlier values")
     for linear in committee.linear:
         status = linear.status[0]
         name = f"linear with the {last[0]}" if status["lagged"] else "linear"
@@ -109,7 +111,7 @@ def families(records: NDArray[Any], numbers: bool) -> dict[str, NDArray[np.float
             add(f"{_kernel_name(scale)}, adaptive", where, first)
     last = _others(numbers)[0][0]
     level = _others(numbers)[1]
-    others = ("linear", f"linear with the {last}", last if numbers else "last labels", level)
+    others = ("linear", f"linear with the {last}", f"{last}s", level)
     for name, shares in zip(others, records[:, 3 * GROUPS :].T, strict=True):
         add(name, slice(None), shares.astype(np.float64))
     used = {name: shares for name, shares in columns.items() if shares.any()}
@@ -136,9 +138,11 @@ def in_a_sentence(experts: Any, importances: Mapping[str, float]) -> str:
     history, committee = experts.history, experts.leading
     marks = history.told.tolist()
     before = history.all_told - len(marks)
+    record = shares_of(committee)
+    of_columns = 1.0 - record[-2:].sum()  # the share of experts that look at columns
     parts = [
-        _of_experts(shares_of(committee), committee.numbers),
-        _of_columns(importances),
+        _of_experts(record, committee.numbers),
+        _of_columns(importances) if of_columns >= _SMALL else "",
         _of_changes(marks, before),
         _of_restarts(experts.began),
     ]
@@ -153,7 +157,7 @@ def _of_experts(record: NDArray[np.float64], numbers: bool) -> str:
         "a nonlinear model that follows changes": record[2 : 3 * GROUPS : 3].sum(),
         "a linear model": record[-4],
         f"a linear model that knows the last {last}": record[-3],
-        f"the last {last}" if numbers else "the last labels alone": record[-2],
+        f"the last {last}s alone": record[-2],
         level: record[-1],
     }
     ranked = sorted(kinds.items(), key=lambda item: -item[1])

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream.models._auto._group import SIZE, Group
+from kernelstream.models._auto._mixtures import weights_of_any_row
 from kernelstream.models._auto._tracker import Tracker
 from kernelstream.models._auto._units import RowUnits
 
@@ -38,15 +39,13 @@ def _groups(experts: Any) -> list[tuple[Group, NDArray[np.float64]]]:
     if isinstance(experts, Tracker):
         return [(experts.group, np.ones((1, 1)))]
     committee = experts.leading
-    mixture, last = committee.mixture, slice(-committee.targets, None)
-    used, shares, powers = mixture.used[-1] != 0, mixture.shares[last], mixture.powers[last]
-    first, second, *third = mixture.ways[last].T[:, :, None]
-    if committee.numbers:  # the second mixture adds to what the first one says
-        first = first + second * (1.0 - powers[:, used].sum(axis=1, keepdims=True))
-    weights = first * shares + second * powers
-    for way in third:
-        weights = weights + way * mixture.wide_shares[last]
-    weights = np.where(used, weights, 0.0)
+    mixture = committee.mixture
+    used = mixture.used[-1] != 0
+    if committee.numbers:
+        weights = weights_of_any_row(mixture, committee.targets)
+    else:
+        first, second = mixture.ways[-1]
+        weights = np.where(used, first * mixture.shares[-1:] + second * mixture.powers[-1:], 0.0)
     found = []
     for place, group in enumerate(committee.groups):
         mine = slice(SIZE * place, SIZE * (place + 1))
