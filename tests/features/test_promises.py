@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from kernelstream import DivergenceError, ModelFileError, load, storage
-from kernelstream.features import OnlineKernelFeatures
+from kernelstream.features import OnlineKernelFeatureClassifier, OnlineKernelFeatures
 from tests.core.tools import size
 from tests.features.tools import (
     ESTIMATORS,
@@ -125,6 +125,19 @@ def test_finite_stays_finite(data):
             assert np.isfinite(look(model, sample[None])).all()
         except ValueError:
             continue
+
+
+def test_a_function_that_is_lost_has_cost_what_it_was():
+    """Rounding leaves nothing of it: the sum of what projections cost stays a number."""
+    random = np.random.default_rng(2)
+    X = 1e-20 * 10.0 ** random.normal(size=(40, 2)) * random.uniform(-1.0, 1.0, (40, 2))
+    X[random.integers(40, size=10)] = X[0]
+    model = small(
+        OnlineKernelFeatureClassifier, gamma="scale", alpha=0.0, max_points=5,
+        step_size="tracking_square",
+    )  # fmt: skip
+    in_pieces(model, X, random.integers(3, size=40), 10)
+    assert 0.0 < model.error_spent_ < np.inf
 
 
 # Memory is a contract: the closed form of the docstring, after every call.

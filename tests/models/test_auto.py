@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from kernelstream import AutoClassifier, AutoRegressor, KRLSTRegressor, load
+from kernelstream.models._auto._sizes import plan
 from kernelstream.models._auto._state import AutoState
 
 N = 1600
@@ -297,3 +298,32 @@ def test_heavy_samples_of_a_series(weight, delayed):
     walk = np.cumsum(np.random.default_rng(1).normal(size=400))
     model.partial_fit(np.arange(400.0)[:, None], walk, sample_weight=np.full(400, weight))
     assert np.isfinite(model.predict(X)).all()
+
+
+@pytest.mark.parametrize("rows_", [3000, 40_000])
+def test_a_jump_after_a_long_time_without_a_change(rows_):
+    """By then the deviation is next to nothing, but it is no measure of the jump."""
+    random = np.random.default_rng(0)
+    y = np.r_[random.normal(size=1000), np.zeros(rows_), np.full(500, 5.0)]
+    X = random.normal(size=(len(y), 1))
+    made = AutoRegressor(random_state=0).predict_then_learn(X, y)
+    assert np.abs(made - y)[-500:].mean() < 0.6
+    assert np.abs(made - y)[-300:].max() < 0.1
+
+
+@pytest.mark.parametrize("size", [1.0, 1e30, 9e149])
+def test_the_same_large_value_for_long(size, tmp_path):
+    y = size * np.r_[0.0, np.full(262_400, 1.0), np.full(300, 1.01), np.full(300, -1.0)]
+    X = np.random.default_rng(0).normal(size=(len(y), 1))
+    model = AutoRegressor(random_state=0)
+    made = model.predict_then_learn(X, y)
+    assert np.abs(made / size - y / size)[-200:].max() < 0.1
+    model.save(tmp_path / "model.ks")
+
+
+@pytest.mark.parametrize("targets", [1, 4, 8])
+def test_more_memory_never_takes_fresh_starts_away(targets):
+    young = [plan(3, targets, True, False, None, kb * 1000).young for kb in range(200, 4000, 50)]
+    first = np.flatnonzero(young)[0]
+    assert all(young[first:])
+    assert plan(3, targets, True, False, None, 4_000_000).lags

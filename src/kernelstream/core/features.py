@@ -194,6 +194,8 @@ def _carry(state, cross, old_inner, b, y, out, lengths):
         after = apply_inverse(state.root, rank, b, y, out)
         for i in range(rank):
             state.weights[o, i] = out[i]
+        if not math.isfinite(after):  # all is lost, see `_bound`
+            after = 0.0
         status.error_spent += math.sqrt(max(before - after, 0.0))
 
 

@@ -16,6 +16,10 @@ SETTLED, FARTHEST = 20.0, 10.0
 FAR = 3.0
 #: Stands for what overflows: a number far from a column of tiny ones.
 LARGEST = 1e5
+#: Deviations of a target that are not above this part of its mean are rounding.
+CONSTANT = 1e-12
+#: Deviations beyond which a target is cut off.
+FARTHEST_TARGET = 1e4
 #: A column whose values have kept so far above their mean for long, or below it, runs on.
 RUNS_ON = 0.1
 
@@ -106,8 +110,13 @@ def follow_target(count, mean, variance, targets):
     for t in range(len(targets)):
         count += 1.0
         rate, apart = max(1.0 / count, SLOWEST), targets[t] - mean
-        if count > SETTLED and variance > 0.0:  # one far out must not set the unit
-            farthest = FARTHEST * math.sqrt(variance)
+        unit = math.sqrt(variance)
+        if count > SETTLED and unit > CONSTANT * abs(mean):  # one far out must not set the unit
+            farthest = FARTHEST * unit
+            if (
+                abs(apart) > FARTHEST_TARGET * unit
+            ):  # after a long time without a change none fits at all
+                farthest = math.sqrt(3.0 / rate) * unit
             apart = min(farthest, max(-farthest, apart))
         mean += rate * apart
         variance = (1.0 - rate) * (variance + rate * apart * apart)

@@ -94,11 +94,11 @@ class _Auto(ExpertEstimator):
 
     # ---- state ------------------------------------------------------------------------
 
-    def _sizes(self, outputs: int) -> Sizes:
+    def _sizes(self, outputs: int, lags: bool = True) -> Sizes:
         width = RowUnits(self.n_features_in_, False).width
         shape = width, outputs, self._numbers, self.labels_delayed
         most = _USUAL_BYTES if self.max_bytes == "auto" else self.max_bytes
-        return plan(*shape, self.max_points, most)
+        return plan(*shape, self.max_points, most, lags and self.forget is not True)
 
     def _new_state(self, seed: int) -> AutoState:
         return AutoState(
@@ -111,11 +111,10 @@ class _Auto(ExpertEstimator):
 
     def _make_room(self, outputs: int) -> None:
         """Sizes for so many outputs and the caps as they are now."""
-        sizes, experts = self._sizes(outputs), self._state.experts
+        experts = self._state.experts
         known = experts.established.sizes
-        # Where there is a diagonal alone, or no memory of earlier numbers, it stays so.
-        same = {"diagonal": False, "lags": False}
-        if sizes._replace(**same) != known._replace(**same) or known.lags > sizes.lags:
+        sizes = self._sizes(outputs, known.lags)  # what went before does not come back
+        if sizes._replace(diagonal=False) != known._replace(diagonal=False):
             experts.resize(sizes)
 
     def _begin_again(self) -> None:

@@ -23,6 +23,7 @@ from kernelstream.models._auto._group import (
 )
 from kernelstream.models._auto._history import FIRST, in_other_units
 from kernelstream.models._auto._mixtures import begin_again, new_mixtures, without
+from kernelstream.models._auto._relevance import relevance_of
 from kernelstream.models._auto._sizes import (
     DECAYS,
     LINEAR,
@@ -268,11 +269,13 @@ class Committee:
     def change(self, rows: Any, targets: Any, surprised: bool) -> None:
         """What changes after a pass. ``rows`` and ``targets`` are the latest that were learned."""
         targets = near(targets) if self.numbers else targets
-        for group in self.groups:
-            if group is not None and is_renewal(group.age):
-                group.renew()
-                if FIRST_SCALES <= group.age <= _LAST_REHEARSAL:
-                    group.rehearse(rows, targets)
+        due = [group for group in self.groups if group is not None and is_renewal(group.age)]
+        young = [FIRST_SCALES <= group.age <= _LAST_REHEARSAL for group in due]
+        known = relevance_of(rows, as_columns(targets), self.numbers) if any(young) else None
+        for each, is_young in zip(due, young, strict=True):
+            each.renew(relevance=known if is_young else None)
+            if is_young:
+                each.rehearse(rows, targets)
         if surprised:
             for group in self.groups:
                 if group is not None:  # what was certain no longer is

@@ -30,6 +30,8 @@ FIRST_SCALES = 64
 #: How much of the certainty is kept when a factor is made again; without this the second-order
 #: expert becomes overconfident.
 _KEPT = 0.3
+#: What the relevance of columns has in the scales before slopes are known.
+_EXPECTED = 0.7
 #: The least variance that a function keeps in any direction.
 _LEAST = 1e-12
 
@@ -269,10 +271,11 @@ class Group:
         state.weights[:, :n] += shift * unpacked(state.inverse, n).sum(axis=1)
         state.weights[:, :n] *= stretch
 
-    def renew(self, kept: float = _KEPT) -> None:
+    def renew(self, kept: float = _KEPT, relevance: Any = None) -> None:
         """Learn the metric, make the factor again, and let the second order be less certain.
 
-        The functions keep their values at the points; of the certainty so much is ``kept``.
+        The functions keep their values at the points; of the certainty so much is ``kept``. What
+        is known of the ``relevance`` of columns, (p,), counts until slopes say more.
         """
         state, n = self.state, self.order
         status = state.status
@@ -282,7 +285,7 @@ class Group:
         if not take_values(state, _LEAST, functions, spread):
             spread = self._root()
         if self.age >= FIRST_SCALES:
-            self._learn_metric()
+            self._learn_metric(relevance)
         least = 0.1 * NOVEL * (status[0]["amplitude"] + 1.0)
         if not set_values(state, least, kept, functions, spread):
             own = independent_points(self._lower_gram(), least)
@@ -302,7 +305,7 @@ class Group:
         root = qr(np.sqrt(np.maximum(sizes, _LEAST))[:, None] * axes.T, mode="r")[0]
         return np.ascontiguousarray(solve_triangular(inverse, root.T, lower=True))
 
-    def _learn_metric(self) -> None:
+    def _learn_metric(self, relevance: Any = None) -> None:
         state, n = self.state, self.order
         features = len(state.scales)
         even = 0.1 + 0.9 * min(1.0, self.shrinkage * features / self.age)
@@ -323,7 +326,12 @@ class Group:
             sizes = state.slopes**self.power
             if not sizes.sum() > 0.0:
                 return
-            state.scales[:] = (1.0 - even) * features * sizes / sizes.sum() + even * self.base
+            prior = self.base
+            if relevance is not None:
+                expected = relevance**self.power
+                expected *= features / expected.sum()
+                prior = (1.0 - _EXPECTED) * prior + _EXPECTED * expected
+            state.scales[:] = (1.0 - even) * features * sizes / sizes.sum() + even * prior
         points = state.points[:, :n]
         state.norms[:n] = (state.scales[:, None] * points * points).sum(axis=0)
 

@@ -79,8 +79,12 @@ def plan(
     delayed: bool,
     max_points: int | None,
     max_bytes: int | None,
+    lags: bool = True,
 ) -> Sizes:
-    """What fits: as many points as possible, after what the other experts need."""
+    """What fits: as many points as possible, after what the other experts need.
+
+    ``lags``: whether there may be an expert on earlier numbers.
+    """
     shape = features, outputs, numbers, delayed
     limit = np.inf if max_bytes is None else max_bytes
     inputs = lagged_inputs(outputs, numbers)
@@ -90,7 +94,7 @@ def plan(
     room = LARGEST + 2 * MOST if max_points is None else max_points
 
     thrift, young = False, 0
-    lags = numbers and not delayed and outputs <= MOST_SERIES and _lag_bytes(outputs) <= limit / 8
+    lags &= numbers and not delayed and outputs <= MOST_SERIES and _lag_bytes(outputs) <= limit / 8
 
     def sizes(most: int, large: int) -> Sizes:
         if thrift:
@@ -99,9 +103,18 @@ def plan(
 
     # A committee on trial may have an eighth of what there is.
     beside = MOST if max_points is None else min(MOST, room // 8 // 3)
-    young = _largest(beside, lambda size: _committee_bytes(*shape, sizes(size, size)) <= limit / 8)
-    if young < LEAST_YOUNG:
-        young = 0
+
+    def on_trial() -> int:
+        fits = _largest(
+            beside, lambda size: _committee_bytes(*shape, sizes(size, size)) <= limit / 8
+        )
+        return fits if fits >= LEAST_YOUNG else 0
+
+    young = on_trial()
+    if lags and not young:  # which are worth more
+        lags = False
+        young = on_trial()
+        lags = not young
     if max_points is not None:
         room -= 3 * young
 

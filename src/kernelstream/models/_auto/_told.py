@@ -49,7 +49,8 @@ def slopes_of(committee: Any) -> NDArray[np.float64]:
     first = SIZE * len(committee.groups)
     for place, linear in enumerate(committee.linear):
         weights = linear.weights[:, 1 : 1 + committee.features]
-        parts.append((shares[first + place], np.square(weights).sum(axis=0)))
+        squares = np.square(np.clip(weights, -1e150, 1e150))
+        parts.append((shares[first + place], squares.mean(axis=0)))
     for share, squares in parts:
         total = squares.sum()
         if total > 0.0:

@@ -9,12 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream.core.kernel import Rows
-from kernelstream.core.units import FAR, ColumnUnits, follow_target, moving_units
+from kernelstream.core.units import (
+    CONSTANT,
+    FAR,
+    FARTHEST_TARGET,
+    ColumnUnits,
+    follow_target,
+    moving_units,
+)
 from kernelstream.rows import count_rows
 
-#: Prepared numbers beyond count as this, and targets in units: the expert of the last value may
-#: have a share as small as a thousandth when it predicts such a one again.
-_LARGEST, _LARGEST_TARGET = 1e3, 1e4
+#: Prepared numbers beyond count as this.
+_LARGEST = 1e3
 #: Experts that fit a function learn from targets within so many units: one far out would spoil it.
 _NEAR_TARGET = 30.0
 #: Features beyond are folded into so many columns, 2^9.
@@ -128,8 +134,8 @@ class TargetUnits:
     def refit(self) -> tuple[float, float]:
         """Use the statistics so far: shift and stretch of what was measured before."""
         center, scale = self.mean, math.sqrt(self.variance)
-        if scale <= 1e-12 * abs(center):
-            scale = 0.0
+        if scale <= CONSTANT * abs(center):
+            scale = self.scale  # the same value for long: the unit of before will do
         before, after = self.scale or 1.0, scale or 1.0
         change = (self.center - center) / before, before / after
         self.center, self.scale = center, scale
@@ -141,8 +147,12 @@ class TargetUnits:
         return math.sqrt(self.variance) > 3.0 * self.scale or apart > 3.0 * self.scale
 
     def measure(self, targets: NDArray[np.float64]) -> NDArray[np.float64]:
-        """In units; what is far out counts as much as the farthest that a mixture can take."""
-        return np.clip((targets - self.center) / self.unit, -_LARGEST_TARGET, _LARGEST_TARGET)
+        """In units; what is far out counts as much as the farthest that a mixture can take.
+
+        The expert of the last value may have a share as small as a thousandth when it predicts such
+        a one again.
+        """
+        return np.clip((targets - self.center) / self.unit, -FARTHEST_TARGET, FARTHEST_TARGET)
 
     def restore(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         return numbers * self.unit + self.center
