@@ -210,6 +210,7 @@ PARTS: dict[str, Without] = {
     "last labels": _experts(lambda c: c._uses_last_target()),
     "earlier values": _experts(lambda c: [] if c.lags is None else [c._lag_place()]),
     "learned scales": _method(group.Group, "_learn_metric"),
+    "relevance of columns": _method(committee, "relevance_of"),
     "rehearsal": _method(group.Group, "rehearse"),
     "race": _method(committee.Committee, "_race"),
     "moves": _method(committee.Committee, "_move"),

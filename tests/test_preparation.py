@@ -327,7 +327,7 @@ def test_what_does_not_match_is_named():
     [
         ({"schema": {"x": "colour"}}, "not one of"),
         ({"schema": {"x": "number"}, "ignore": "x"}, "list of columns"),
-        ({"schema": {"x": "number"}, "ignore": ["x"]}, "no features are left"),
+        ({"schema": {"x": "number"}, "ignore": ["x"]}, "there is no column to learn from"),
         ({"schema": {"x": "number"}, "units": "running"}, "units must be one of"),
         ({"schema": {"x": "number"}, "warm_up": 0}, "warm_up must be a whole number"),
         ({"schema": {"x": "number"}, "buckets": 2.5}, "buckets must be a whole number"),

@@ -406,3 +406,27 @@ def test_features_in_python(tool, tmp_path):
         applied.stop()
     assert (applied.summary()["samples"], applied.stopped_by) == (500, "stop()")
     assert applied.stream.fingerprint() == load("f.ks").fingerprint()
+
+
+@pytest.mark.parametrize("numbers", [True, False])
+def test_a_target_alone(tool, tmp_path, numbers):
+    """A file of one column: the automatic model learns from earlier targets, also after a stop."""
+    random, n = np.random.default_rng(0), 1500
+    season = np.sin(np.arange(n) * np.pi / 12.0) + 0.1 * random.normal(size=n)
+    y = season.round(4) if numbers else np.arange(n) % 3
+    pd.DataFrame({"y": y}).to_csv(tmp_path / "series.csv", index=False)
+    said = tool("learn", "series.csv", "--target", "y", "--out", "a.ks")
+    assert "none: it learns from earlier targets alone" in " ".join(said.out.split())
+    places = {"checkpoint": tmp_path / "c", "checkpoint_seconds": 0.0, "batch_rows": 500}
+    next(Run(tmp_path / "series.csv", "y", **places))
+    again = Run(tmp_path / "series.csv", "y", **places, resume=True)
+    metrics = again.run().metrics
+    if numbers:
+        assert metrics["rmse"] < 0.8 * np.sqrt(np.square(np.diff(y)).mean())
+    else:
+        assert metrics["accuracy"] > 0.95
+    saved = load(tmp_path / "a.ks")
+    assert saved.model.fingerprint() == again.model.model.fingerprint()
+    assert saved.preparation.inputs == {}
+    assert len(saved.predict(pd.DataFrame({"y": y[:3]}))) == 3
+    assert "earlier targets alone" in tool("export", "a.ks", "--to", "c", code=2).err

@@ -26,6 +26,7 @@ def parts_for(
         if name not in batch.columns:
             raise StreamError(f"the rows have no column {name!r}; they have {list(schema)!r:.300}")
     width = batch.matrix.shape[1] if unnamed else None
+    preparing = {"alone": registry.looks_back(model), **preparing}
     preparation = Preparation(schema, ignore=targets, matrix_width=width, **preparing)
     preparation.start(batch)
     if task is None and isinstance(model, str):

@@ -83,6 +83,9 @@ class Preparation:
         has more than 96 texts that come again.
     standardise : bool, default=True
         Whether numbers are standardised.
+    alone : bool, default=False
+        Whether the target may be alone. Then there is one feature, always 0: for models that look
+        at earlier targets.
 
     Examples
     --------
@@ -109,6 +112,7 @@ class Preparation:
         warm_up: int = 1000,
         buckets: int | None = None,
         standardise: bool = True,
+        alone: bool = False,
     ) -> None:
         for name, kind in schema.items():
             if not isinstance(name, str) or kind not in KINDS:
@@ -134,8 +138,8 @@ class Preparation:
             [name for name, kind in used.items() if kind == wanted]
             for wanted in ("number", "text", "date")
         )
-        if not used and not self.matrix_width:
-            raise ValueError("no features are left: every column is ignored")
+        if not used and not self.matrix_width and not alone:
+            raise ValueError("there is no column to learn from, but the target and those left out")
         self._indicators: list[str] | None = None  # numbers with their own; None: not started
         self._sparse = False  # the features without names are
         self._square_norm = 0.0  # of sparse features without names, on average
@@ -200,9 +204,13 @@ class Preparation:
 
     @property
     def _shares(self) -> bool:
-        """Whether there is a column whose missing values only the shared indicator shows."""
+        """Whether there is a column whose missing values only the shared indicator shows.
+
+        Without any column it is the one feature.
+        """
         own = len(self._own_indicators())
-        return bool(len(self._numbers) > own or self._dates or self._dense_width)
+        without = not self._used and not self.matrix_width
+        return bool(len(self._numbers) > own or self._dates or self._dense_width or without)
 
     @property
     def width(self) -> int:
@@ -425,7 +433,7 @@ class Preparation:
             square_norm, decimal = header.pop("square_norm"), header.pop("decimal", None)
             if not isinstance(header["schema"], dict) or not isinstance(header["ignore"], list):
                 raise ValueError("the columns are not given by name")
-            result = cls(header.pop("schema"), **header)
+            result = cls(header.pop("schema"), **header, alone=True)
             result.buckets = raw.whole("buckets", header["buckets"], LARGEST_WIDTH)
         except (KeyError, TypeError) as error:
             raise ValueError(f"not a valid preparation: {error}") from None

@@ -52,6 +52,12 @@ class Method:
         return bool(self.estimators) and not self.command
 
 
+def looks_back(model: Any) -> bool:
+    """Whether a model, or a method by its name, looks at earlier targets."""
+    kinds = models()[model].estimators if isinstance(model, str) else (type(model),)
+    return all(hasattr(kind, "labels_delayed") for kind in kinds)
+
+
 def register(method: Method) -> Method:
     """Make a method known. A name can be taken once."""
     other = _METHODS.get(method.name)

@@ -95,7 +95,8 @@ MISTAKES = {
     "nothing but bad rows": (
         _text("bad.csv", "a,label\n1,2,3\n4,5,6\n"), (*BAD, "--on-bad", "skip"),
         "no row that fits: 2 were refused"),
-    "nothing but the target": (_text("bad.csv", "label\nyes\n"), BAD, "no features are left"),
+    "nothing but the target": (
+        _text("bad.csv", "label\nyes\n"), BAD, "there is no column to learn from"),
     "unknown task": (
         None, (*LEARN, "--task", "clustering"), "use one of: classification, regression"),
     "unknown metric": (

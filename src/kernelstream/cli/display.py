@@ -182,7 +182,8 @@ class TuningDisplay(_Display):
 
 def show_inputs(table: Table, inputs: dict[str, str]) -> None:
     """A row with the columns that are looked at, and their kinds."""
-    table.add_row("inputs", escape(", ".join(f"{name} ({kind})" for name, kind in inputs.items())))
+    listed = ", ".join(f"{name} ({kind})" for name, kind in inputs.items())
+    table.add_row("inputs", escape(listed or "none: it learns from earlier targets alone"))
 
 
 def show_notes(table: Table, notes: list[str]) -> None:

@@ -21,6 +21,10 @@ def features_of(program: Program, preparation: Preparation) -> Vector:
         for name, kind in preparation.schema.items()
         if name not in preparation.ignore
     }
+    if not columns and not preparation.matrix_width:
+        raise ValueError(
+            "it was learned from earlier targets alone: it predicts the same for every row"
+        )
     program.inputs += columns.values()
     matrix: list[Vector] = []
     if preparation.matrix_width:

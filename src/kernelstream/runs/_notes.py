@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import issparse
 
+from kernelstream import registry
 from kernelstream.evaluation import quality
 from kernelstream.evaluation.metrics import METRICS
 from kernelstream.models import _class_weights as class_weights
@@ -24,6 +25,10 @@ FEWEST_ROWS, FAR, VERY_FAR = 20, 5.0, 10.0
 NEARLY_ALL = 0.8
 
 
+#: More whole numbers than these as targets may be meant as numbers.
+_FEW = 5
+
+
 def row_notes(run: Run) -> list[str]:
     """All but what a cap on the points did."""
     model, spelling = run.model, run._spelling
@@ -36,6 +41,10 @@ def row_notes(run: Run) -> list[str]:
         )
     classes = len(getattr(model.model, "classes_", ()))
     notes += _weight_notes(run)
+    guessed = run.settings["task"] is None and run.settings["method"] in registry.models()
+    if guessed and classes > _FEW and model.classes_.dtype.kind in "iuf":
+        cure = spelling("task", "regression")
+        notes.append(f"the {classes} whole numbers of the target are classes; or {cure}")
     if "auc" in run.score.trace.metrics and classes > 2:
         notes.append(f"auc is for two classes, and there are {classes}: try balanced_accuracy")
     noted = [note.split("'")[1] for note in run._noted if note.startswith("column '")]

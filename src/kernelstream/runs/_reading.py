@@ -158,12 +158,15 @@ class StreamRun:
             )
 
     def _prepared(
-        self, first: Batch, ignore: list[str], settings: Mapping[str, Any]
+        self, first: Batch, ignore: list[str], settings: Mapping[str, Any], alone: bool = False
     ) -> Preparation:
-        """What makes features of rows, begun with the first batch."""
+        """What makes features of rows, begun with the first batch.
+
+        ``alone``: the target needs no columns beside it.
+        """
         chosen = {name: settings[name] for name in PREPARING}
-        width = self.source.matrix_width
-        preparation = Preparation(self.source.schema, ignore=ignore, matrix_width=width, **chosen)
+        width, schema = self.source.matrix_width, self.source.schema
+        preparation = Preparation(schema, ignore=ignore, matrix_width=width, **chosen, alone=alone)
         return preparation.start(first)
 
     # ---- batches ----------------------------------------------------------------------

@@ -208,7 +208,8 @@ class Run(StreamRun):
             batch = self._look()
             if like is None:
                 task = self._task(batch, model)
-                preparation = self._prepared(batch, self._targets, settings)
+                alone = registry.looks_back(model)
+                preparation = self._prepared(batch, self._targets, settings, alone)
             else:
                 task, preparation = like.task, like.preparation
                 check_like(like, settings, self._spelling)

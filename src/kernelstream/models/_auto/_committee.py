@@ -337,7 +337,9 @@ class Committee:
             self.leader = -1
         mine = slice(SIZE * place, SIZE * (place + 1))
         if group is not None:
-            group.replay(*latest)
+            rows, targets = latest
+            known = relevance_of(rows, as_columns(targets), self.numbers)
+            group.replay(rows, targets, known)
         used = self.allowed[:, mine] * (group is not None)
         begin_again(self.mixture, mine, used, self.numbers)
 

@@ -180,7 +180,7 @@ class Group:
         group_pass(self.state, self.outputs, rows, targets, weights, out, first, variances)
         return variances
 
-    def replay(self, rows: Any, targets: Any) -> NDArray[np.float64]:
+    def replay(self, rows: Any, targets: Any, relevance: Any = None) -> NDArray[np.float64]:
         """Learn from rows of the past, and return what was predicted on the way."""
         n = len(rows)
         out = np.empty((n, len(self.state.losses), self.outputs))
@@ -190,7 +190,7 @@ class Group:
             self.run(rows[first:end], targets[first:end], weights[first:end], out[first:end], 0)
             first = end
             if is_renewal(first):
-                self.renew()
+                self.renew(relevance=relevance)
         return out
 
     def rehearse(self, rows: Any, targets: Any) -> None:
