@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from kernelstream import AutoClassifier, AutoRegressor
+from kernelstream.models._auto._group import Group
 from kernelstream.models._auto._relevance import relevance_of
 
 
@@ -90,3 +91,19 @@ def test_two_of_thirty_columns_are_found_early(numbers):
         label = np.digitize(y, [-0.3, 0.3])  # the middle class gives both away
         made = AutoClassifier(random_state=0).predict_then_learn(X, label, classes=[0, 1, 2])
         assert (made != label)[500:].mean() < 0.25
+
+
+def test_what_an_earlier_pass_learned_says_more():
+    random = np.random.default_rng(0)
+    rows, y = random.normal(size=(64, 3)), random.normal(size=(64, 1))
+
+    def scales(base, relevance):
+        group = Group(3, 1, 16, 0.5, True, 0)
+        group.base = np.array(base)
+        group.run(rows, y, np.ones(64), np.empty((64, 4, 1)), 0)
+        group.renew(relevance=relevance)
+        return group.state.scales
+
+    known = np.array([0.0, 0.0, 1.0])
+    assert scales([1.0, 1.0, 1.0], known)[2] > scales([1.0, 1.0, 1.0], None)[2] + 0.1
+    assert (scales([2.0, 0.5, 0.5], known) == scales([2.0, 0.5, 0.5], None)).all()

@@ -327,7 +327,7 @@ class Group:
             if not sizes.sum() > 0.0:
                 return
             prior = self.base
-            if relevance is not None:
+            if relevance is not None and (prior == 1.0).all():  # or an earlier pass said more
                 expected = relevance**self.power
                 expected *= features / expected.sum()
                 prior = (1.0 - _EXPECTED) * prior + _EXPECTED * expected
