@@ -428,5 +428,7 @@ def test_a_target_alone(tool, tmp_path, numbers):
     saved = load(tmp_path / "a.ks")
     assert saved.model.fingerprint() == again.model.model.fingerprint()
     assert saved.preparation.inputs == {}
-    assert len(saved.predict(pd.DataFrame({"y": y[:3]}))) == 3
+    frames = pd.DataFrame({"y": y[:3]}), pd.DataFrame(index=range(3)), [{}, {}, {}]
+    assert [len(saved.predict(rows)) for rows in frames] == [3, 3, 3]
+    assert saved.predict_one({}) == saved.predict(frames[0])[0]
     assert "earlier targets alone" in tool("export", "a.ks", "--to", "c", code=2).err

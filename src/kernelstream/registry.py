@@ -53,9 +53,10 @@ class Method:
 
 
 def looks_back(model: Any) -> bool:
-    """Whether a model, or a method by its name, looks at earlier targets."""
-    kinds = models()[model].estimators if isinstance(model, str) else (type(model),)
-    return all(hasattr(kind, "labels_delayed") for kind in kinds)
+    """Whether an estimator, or a method by its name, looks at earlier targets."""
+    if isinstance(model, str):
+        return model in models() and all(map(looks_back, models()[model].estimators))
+    return hasattr(model, "labels_delayed")
 
 
 def register(method: Method) -> Method:

@@ -311,6 +311,15 @@ def test_a_jump_after_a_long_time_without_a_change(rows_):
     assert np.abs(made - y)[-300:].max() < 0.1
 
 
+@pytest.mark.parametrize("spike", [1e5, 1e12])
+def test_spikes_now_and_then_set_no_unit(spike):
+    X, _, y = rows(n=4000)
+    usual = np.arange(len(y)) % 100 != 99
+    y[~usual] = spike
+    made = AutoRegressor(random_state=0).predict_then_learn(X, y)
+    assert np.abs(made - y)[usual].mean() < 0.6 * np.abs(y[usual] - y[usual].mean()).mean()
+
+
 @pytest.mark.parametrize("size", [1.0, 1e30, 9e149])
 def test_the_same_large_value_for_long(size, tmp_path):
     y = size * np.r_[0.0, np.full(262_400, 1.0), np.full(300, 1.01), np.full(300, -1.0)]

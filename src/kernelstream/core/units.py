@@ -18,8 +18,8 @@ FAR = 3.0
 LARGEST = 1e5
 #: Deviations of a target that are not above this part of its mean are rounding.
 CONSTANT = 1e-12
-#: Deviations beyond which a target is cut off.
-FARTHEST_TARGET = 1e4
+#: Deviations beyond which a target is cut off, and how many of those in a row let its unit grow.
+FARTHEST_TARGET, MANY_FAR = 1e4, 8.0
 #: A column whose values have kept so far above their mean for long, or below it, runs on.
 RUNS_ON = 0.1
 
@@ -105,22 +105,23 @@ def reach(units, j):
 
 
 @compiled
-def follow_target(count, mean, variance, targets):
-    """Number, mean and variance of targets of numbers (n,), after these."""
+def follow_target(count, mean, variance, far, targets):
+    """Number, mean and variance of targets of numbers (n,), after these.
+
+    ``far`` is how many in a row were cut off: now and then one must not set the unit, but after a
+    long time without a change it is so small that none fits.
+    """
     for t in range(len(targets)):
         count += 1.0
         rate, apart = max(1.0 / count, SLOWEST), targets[t] - mean
         unit = math.sqrt(variance)
-        if count > SETTLED and unit > CONSTANT * abs(mean):  # one far out must not set the unit
-            farthest = FARTHEST * unit
-            if (
-                abs(apart) > FARTHEST_TARGET * unit
-            ):  # after a long time without a change none fits at all
-                farthest = math.sqrt(3.0 / rate) * unit
+        if count > SETTLED and unit > CONSTANT * abs(mean):
+            far = far + 1.0 if abs(apart) > FARTHEST_TARGET * unit else 0.0
+            farthest = (FARTHEST if far < MANY_FAR else math.sqrt(3.0 / rate)) * unit
             apart = min(farthest, max(-farthest, apart))
         mean += rate * apart
         variance = (1.0 - rate) * (variance + rate * apart * apart)
-    return count, mean, variance
+    return count, mean, variance, far
 
 
 @compiled

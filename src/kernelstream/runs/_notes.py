@@ -41,7 +41,8 @@ def row_notes(run: Run) -> list[str]:
         )
     classes = len(getattr(model.model, "classes_", ()))
     notes += _weight_notes(run)
-    guessed = run.settings["task"] is None and run.settings["method"] in registry.models()
+    method = registry.models().get(run.settings["method"])
+    guessed = run.settings["task"] is None and method is not None and method.regressor is not None
     if guessed and classes > _FEW and model.classes_.dtype.kind in "iuf":
         cure = spelling("task", "regression")
         notes.append(f"the {classes} whole numbers of the target are classes; or {cure}")

@@ -52,7 +52,7 @@ def as_batch(
         matrix, given = rows[0], {"target": rows[1]}
     else:
         matrix, given = rows, {}
-    n = _length(given, matrix)
+    n = _length(given, matrix) if given or matrix is not None else _rows_without_columns(rows)
     if matrix is not None and not unnamed:
         raise StreamError(
             f"the columns have names, and an array has none: give {ACCEPTED}; for an array X, "
@@ -158,6 +158,10 @@ def _of_frame(rows: Any) -> dict[str, Any]:
         raise StreamError(f"the data frame cannot be read: {error}") from None
     columns = (frame.get_column(name) for name in names)
     return dict(zip(_names(names), columns, strict=True))
+
+
+def _rows_without_columns(rows: Any) -> int:
+    return 1 if isinstance(rows, Mapping) else len(rows)
 
 
 def _length(columns: Mapping[str, Any], matrix: Any) -> int:

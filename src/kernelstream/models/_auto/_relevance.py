@@ -34,8 +34,9 @@ def relevance_of(rows: Any, targets: Any, numbers: bool) -> NDArray[np.float64] 
     columns = np.ascontiguousarray(rows.T)
     edges = np.sort(columns)[:, [n * k // _PARTS for k in range(1, _PARTS)]]
     cells = np.repeat(_PARTS * np.arange(features)[:, None], n, axis=1)
-    for edge in edges.T:
-        cells += columns > edge[:, None]
+    top = columns.max(axis=1, keepdims=True)
+    for edge in edges.T[:, :, None]:
+        cells += (columns > edge) | ((columns == top) & (edge == top))
     cells = cells.ravel()
     counts = np.bincount(cells, minlength=_PARTS * features)
     used = np.count_nonzero(counts.reshape(-1, _PARTS), axis=1) - 1.0

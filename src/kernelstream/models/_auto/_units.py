@@ -109,10 +109,10 @@ def near(targets: NDArray[np.float64]) -> NDArray[np.float64]:
 class TargetUnits:
     """Mean and deviation of a target of numbers, refitted at rows 1, 2, 4, 8, ..."""
 
-    _NAMES = ("count", "mean", "variance", "center", "scale")
+    _NAMES = ("count", "mean", "variance", "center", "scale", "far")
 
     def __init__(self) -> None:
-        self.count = self.mean = self.variance = 0.0
+        self.count = self.mean = self.variance = self.far = 0.0
         self.center = self.scale = 0.0  # in use; scale 0: all targets were the same so far
 
     @property
@@ -127,8 +127,9 @@ class TargetUnits:
 
     def follow(self, targets: NDArray[np.float64]) -> None:
         """Statistics after more targets."""
-        self.count, self.mean, self.variance = follow_target(
-            self.count, self.mean, self.variance, np.ascontiguousarray(targets, dtype=np.float64)
+        targets = np.ascontiguousarray(targets, dtype=np.float64)
+        self.count, self.mean, self.variance, self.far = follow_target(
+            self.count, self.mean, self.variance, self.far, targets
         )
 
     def refit(self) -> tuple[float, float]:
@@ -163,10 +164,13 @@ class TargetUnits:
     @classmethod
     def from_list(cls, numbers: Any) -> TargetUnits:
         result = cls()
+        if len(numbers) == len(cls._NAMES) - 1:  # of earlier versions
+            numbers = [*numbers, 0.0]
         if len(numbers) != len(cls._NAMES) or not all(type(n) is float for n in numbers):
             raise ValueError("the units of the target are not numbers")
         for name, number in zip(cls._NAMES, numbers, strict=True):
             setattr(result, name, number)
-        if not np.isfinite(numbers).all() or min(result.count, result.variance, result.scale) < 0:
+        signless = (result.count, result.variance, result.scale, result.far)
+        if not np.isfinite(numbers).all() or min(signless) < 0:
             raise ValueError("the units of the target are out of range")
         return result
