@@ -156,6 +156,8 @@ def _print_summary(
 
 def _importances(run: Run, found: dict[str, float]) -> str:
     followed = run.model.importances
+    if not run.model.preparation.inputs:
+        return "[dim]none: there are no columns[/]"
     if followed is None or not followed.means:
         return f"[dim]none yet: columns are shuffled every {LOOK} rows[/]"
     shown = [f"{escape(name)} {100.0 * part:.0f} %" for name, part in found.items()]

@@ -156,6 +156,11 @@ def check_like(like: Any, settings: Mapping[str, Any], spelling: Spelling) -> No
             f"give {spelling('target', as_given(like.targets))} and {spelling('task', like.task)}, "
             f"or another model to {spelling('like')}",
         )
+    if not like.preparation.inputs:
+        raise RunError(
+            f"{settings['like']} was learned from earlier targets alone",
+            f"give another model to {spelling('like')}",
+        )
 
 
 def refuse_like(estimator: Any, spelling: Spelling) -> NoReturn:
