@@ -140,6 +140,23 @@ def test_a_function_that_is_lost_has_cost_what_it_was():
     assert 0.0 < model.error_spent_ < np.inf
 
 
+def test_inner_products_survive_samples_that_were_large():
+    """What is left when they have gone is small beside the rounding of what was."""
+    random = np.random.default_rng(0)
+    X = [1e-3, 1.0] * 10.0 ** random.normal(size=(40, 2)) * random.uniform(-1.0, 1.0, (40, 2))
+    X[random.integers(40, size=10)] = X[0]
+    model = small(
+        OnlineKernelFeatures, kernel="poly", alpha=0.0, basis="printed", max_points=5,
+        removal="fifo", solver="parametric",
+    )  # fmt: skip
+    in_pieces(model, X, np.zeros(40), 10)
+    assert np.isfinite(model.transform(X)).all()
+    rank, order = (model._state.status[0][name] for name in ("rank", "order"))
+    factor, stored = model._state.factor[:order, :rank], model._state.points[:, :order].T
+    inner = factor.T @ model.kernel_(stored, stored) @ factor
+    assert np.allclose(model._state.inner[:rank, :rank], inner, atol=1e-3 * np.trace(inner))
+
+
 # Memory is a contract: the closed form of the docstring, after every call.
 
 

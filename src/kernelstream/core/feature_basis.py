@@ -101,13 +101,14 @@ def refactor(state, settings):
     floor = max(FLOOR * trace, 1e-250)
     ridge = settings.regularisation * power_of_two(-2 * status.exponent)
     status.ridge = min(max(ridge, floor), 1e200)
+    least = math.inf
     if not settings.orthonormal:
-        inverse_factor(state.inner, rank, status.ridge, state.solver)
+        least = inverse_factor(state.inner, rank, status.ridge, state.solver)
     if settings.orthonormal or rank < state.factor.shape[1] or settings.align or settings.outputs:
         least = inverse_factor(state.inner, rank, floor, state.root)
         # M was I before the update: what is left of a direction after a removal is a difference.
         return least <= (LEFT_OVER if settings.orthonormal else 100.0 * DEAD * trace)
-    return False
+    return least <= 0.0  # indefinite, as only rounding makes it: what was large has left
 
 
 @inner
