@@ -93,3 +93,12 @@ def test_npbsgd_begins_as_bsgd():
 def test_npbsgd_takes_no_loss_whose_slope_has_no_bound():
     with pytest.raises(ValueError, match="take loss='huber'"):
         NPBSGDRegressor(Loss("squared_error")).partial_fit([[0.0], [1.0]], [0.0, 1.0])
+
+
+def test_points_of_no_length_can_be_halved():
+    """A linear kernel and rows of zeros: nothing to divide by."""
+    X, y = np.zeros((40, 1)), np.zeros(40, int)
+    model = kernelstream.AhpatronClassifier(kernel="linear", max_points=5, random_state=0)
+    model.partial_fit(X, y)
+    assert np.isfinite(model.dual_coef_).all()
+    assert model.error_spent_ == 0.0

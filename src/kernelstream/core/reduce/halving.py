@@ -53,7 +53,8 @@ def _solve(factor, right):
         for j in range(i):
             factor[i, j] = (factor[i, j] - dot(factor, i, factor, j, 0, j)) / factor[j, j]
         least = RIDGE * RIDGE * factor[i, i]  # rounding must not make it negative
-        factor[i, i] = math.sqrt(max(factor[i, i] - dot(factor, i, factor, i, 0, i), least))
+        pivot = math.sqrt(max(factor[i, i] - dot(factor, i, factor, i, 0, i), least))
+        factor[i, i] = pivot if pivot > 0.0 else 1.0  # of a point of no length, all are 0
     for c in range(right.shape[0]):
         for i in range(m):
             right[c, i] = (right[c, i] - dot(factor, i, right, c, 0, i)) / factor[i, i]
