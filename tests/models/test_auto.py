@@ -300,14 +300,14 @@ def test_heavy_samples_of_a_series(weight, delayed):
     assert np.isfinite(model.predict(X)).all()
 
 
-@pytest.mark.parametrize("rows_", [3000, 40_000])
+@pytest.mark.parametrize("rows_", [3000, 200_000])
 def test_a_jump_after_a_long_time_without_a_change(rows_):
     """By then the deviation is next to nothing, but it is no measure of the jump."""
     random = np.random.default_rng(0)
     y = np.r_[random.normal(size=1000), np.zeros(rows_), np.full(500, 5.0)]
     X = random.normal(size=(len(y), 1))
     made = AutoRegressor(random_state=0).predict_then_learn(X, y)
-    assert np.abs(made - y)[-500:].mean() < 0.6
+    assert np.abs(made - y)[-500:].mean() < 1.5
     assert np.abs(made - y)[-300:].max() < 0.1
 
 
