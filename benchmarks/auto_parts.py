@@ -15,7 +15,7 @@ from benchmarks.auto_streams import all_streams, read
 from benchmarks.share import share
 from benchmarks.tables import show
 from kernelstream import AutoClassifier, AutoRegressor, streams
-from kernelstream.core.experts.mixture import mix_numbers
+from kernelstream.core.experts.number_mixture import mix_numbers
 from kernelstream.models._auto import _committee as committee
 from kernelstream.models._auto import _group as group
 from kernelstream.models._auto import _succession as succession

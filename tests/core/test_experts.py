@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from kernelstream.core.experts import steps
+from kernelstream.core.experts.class_mixture import CLASS_POOLS, mix_classes
 from kernelstream.core.experts.lags import LAGS, lag_pass, new_lags
 from kernelstream.core.experts.linear import LINEAR_STATUS, LinearState, linear_pass
-from kernelstream.core.experts.mixture import SPREAD, mix_numbers
+from kernelstream.core.experts.number_mixture import NUMBER_POOLS, mix_numbers
 from kernelstream.core.experts.targets import chain_pass, level_pass
 from kernelstream.core.jit import INTERPRETED, compiled
 from kernelstream.core.splitmix import uniform
@@ -78,6 +79,36 @@ def test_a_group_of_experts(kind, wanted):
         assert group.order == most  # points were replaced
 
 
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("alike", [1.0, 1e-6])
+def test_a_mixture_of_classes(classes, alike):
+    """Also where experts hardly differ, one is not used, and one is sure and wrong."""
+    random = np.random.default_rng(0)
+    y, weights = random.integers(classes, size=N), random.uniform(0.5, 2.0, N)
+    shared = 2.0 * np.eye(classes)[y] + random.normal(size=(N, classes))
+    scores = shared[:, None] + alike * random.normal(size=(N, 5, classes))
+    scores[:, 1] *= 3.0
+    scores[N // 2 :, 1] *= -1.0  # the best one becomes the worst
+    scores[N // 3, :, (y[N // 3] + 1) % classes] += 500.0
+    opinions = np.exp(scores - scores.max(axis=2, keepdims=True))
+    opinions /= opinions.sum(axis=2, keepdims=True)
+    used = np.array([[1, 1, 1, 0, 1]])
+    mixture, out = new_mixtures(used.copy(), False), np.empty((N, 1, classes))
+    mix_classes(mixture, opinions, y[:, None].astype(float), weights, out)
+    own = np.flatnonzero(used[0])
+    twin = naive.ClassMixture(len(own), CLASS_POOLS)
+    mixed = [twin.step(*row) for row in zip(opinions[:, own], y, weights, strict=True)]
+    assert np.array_equal(out[:, 0].argmax(axis=1), np.argmax(mixed, axis=1))  # calibrated
+    assert np.allclose(mixture.ways[0], twin.ways, rtol=1e-5)
+    assert np.allclose(mixture.shares[0, own], twin.shares.now, rtol=1e-6)
+    for k, pool in enumerate(twin.pools):
+        assert np.allclose(mixture.powers[0, k, own], pool.powers, rtol=1e-4, atol=1e-5)
+        found = mixture.covariance[0, k][np.ix_(own, own)]
+        assert np.allclose(found, pool.covariance, rtol=1e-4, atol=1e-7)
+    assert not mixture.powers[0, :, 3].any()
+    assert not mixture.covariance[0, :, 3].any()
+
+
 @pytest.mark.parametrize("alike", [0.3, 1e-6])
 @pytest.mark.parametrize("simplest", [1, 2])
 def test_a_mixture_of_numbers(alike, simplest):
@@ -94,7 +125,7 @@ def test_a_mixture_of_numbers(alike, simplest):
     mixture, out = new_mixtures(used, True), np.empty((N, 1, 1))
     mix_numbers(mixture, opinions[:, :, None].copy(), y[:, None], weights, out)
     own = np.flatnonzero(used[0])
-    twin = naive.NumberMixture(len(own), SPREAD, simplest)
+    twin = naive.NumberMixture(len(own), NUMBER_POOLS[0].spread, simplest)
     expected = [twin.step(*row) for row in zip(opinions[:, own], y, weights, strict=True)]
     assert np.allclose(out[:, 0, 0], expected, rtol=1e-6, atol=1e-8)
     assert mixture.scales[0] == pytest.approx(twin.scale)

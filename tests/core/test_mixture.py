@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from kernelstream.core.experts.mixture import (
+from kernelstream.core.experts.class_mixture import (
     LONG,
     STEEPEST,
     UNCALIBRATED,

@@ -146,10 +146,16 @@ def likelihoods(errors, scale):
     return found / found.max()
 
 
+def relative_squares(errors, square):
+    """Squared errors over their mean; beyond ten deviations they count by their logarithm."""
+    found = errors**2 / square
+    return np.where(found > 100.0, 100.0 + 100.0 * np.log(np.maximum(found, 1.0) / 100.0), found)
+
+
 def wide_likelihoods(errors, square):
-    """Of normal errors with ten times this mean square, ten deviations at most."""
-    found = np.exp(-0.05 * np.minimum(errors**2 / square, 100.0))
-    return found / found.max()
+    """Of normal errors with ten times this mean square, the largest 1."""
+    found = -0.05 * relative_squares(errors, square)
+    return np.exp(found - found.max())
 
 
 class Nearer:
@@ -166,14 +172,66 @@ class Nearer:
         kept = np.clip(self.part, 0.0, 1.0)
         made = np.append(mixed, (1.0 - kept) * simple + kept * mixed)
         answer = self.shares @ made
-        likely = np.exp(-0.5 * np.minimum((y - made) ** 2 / square, 100.0))
-        shares = self.shares * (likely / likely.max()) ** importance
+        likely = -0.5 * relative_squares(y - made, square)
+        shares = self.shares * np.exp(importance * (likely - likely.max()))
         self.shares = 0.999 * shares / shares.sum() + 0.001 / len(shares)
         way = mixed - simple
         error = np.clip(y - simple - self.part * way, -10.0 * square**0.5, 10.0 * square**0.5)
         self.precision = (1999.0 * self.precision + 1.0) / 2000.0 + importance * way**2 / square
         self.part = self.part + importance * way * error / square / self.precision
         return answer
+
+
+class Powers:
+    """A geometric mean of experts' probabilities, its powers a logistic regression that forgets.
+
+    Of one class against the others, which keep their proportions while a row is learned.
+    """
+
+    def __init__(self, experts, spread, rows):
+        self.powers, self.spread, self.rows = np.full(experts, 1.0 / experts), spread, rows
+        self.covariance = spread * np.eye(experts)
+
+    def mean(self, logs):
+        return softmax(self.powers @ logs)
+
+    def step(self, logs, label, importance):
+        made = self.mean(logs)
+        others = np.delete(made, label) / (1.0 - made[label])
+        x = logs[:, label] - np.delete(logs, label, axis=1) @ others
+        h = self.covariance @ x
+        margin, low, high = np.log(made[label] / (1.0 - made[label])), 0.0, 1.0
+        for _ in range(100):  # how wrong it is where the step ends
+            s = 0.5 * (low + high)
+            still = s < 1.0 / (1.0 + np.exp(margin + importance * (x @ h) * s))
+            low, high = (s, high) if still else (low, s)
+        self.powers = self.powers + importance * s * h
+        bend = importance * s * (1.0 - s)
+        reduced = np.linalg.inv(np.linalg.inv(self.covariance) + bend * np.outer(x, x))
+        prior = self.spread * np.eye(len(x))
+        self.covariance = reduced + (prior - reduced) / self.rows
+
+
+class ClassMixture:
+    """Experts of classes mixed by shares and by pools, before it is calibrated."""
+
+    def __init__(self, experts, pools):
+        self.shares = Shares(experts)
+        self.pools = [Powers(experts, *pool) for pool in pools]
+        self.ways = np.full(1 + len(pools), 1.0 / (1 + len(pools)))
+
+    def step(self, probabilities, label, importance):
+        """What was mixed before the row."""
+        above = 0.98 * probabilities + 0.02 / probabilities.shape[1]
+        logs = np.log(above)
+        made = np.array([self.shares.now @ above, *(pool.mean(logs) for pool in self.pools)])
+        mixed = self.ways @ made
+        self.shares.step(above[:, label] / above[:, label].max(), importance)
+        for pool in self.pools:
+            pool.step(logs, label, importance)
+        ways = self.ways * (0.98 * made[:, label] + 0.02 / made.shape[1]) ** importance
+        self.ways = 0.999 * ways / ways.sum() + 0.001 / len(ways)
+        return mixed
 
 
 class NumberMixture:

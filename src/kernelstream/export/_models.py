@@ -11,7 +11,8 @@ from scipy.linalg import eigh
 
 from kernelstream.core import calibration
 from kernelstream.core import kernel as core
-from kernelstream.core.experts.mixture import FLOOR, MixtureState
+from kernelstream.core.experts.class_mixture import FLOOR
+from kernelstream.core.experts.mixture import MixtureState
 from kernelstream.export._preparation import features_of, in_moving_units
 from kernelstream.export.program import Input, Program, Vector
 from kernelstream.kernels import Kernel
@@ -316,24 +317,25 @@ def _linear(linear: Any, rows: Vector, numbers: bool) -> Vector:
 def _mix_numbers(
     program: Program, mixture: MixtureState, targets: int, opinions: dict[int, Vector]
 ) -> Vector:
-    """``core.experts.mixture.mix_numbers`` without learning; the last mixtures, one a target."""
+    """``number_mixture.mix_numbers`` without learning; the last mixtures, one a target."""
     weights = weights_of_any_row(mixture, targets)
     return program.total([each * weights[:, k] for k, each in opinions.items()])
 
 
 def _mix_classes(program: Program, mixture: MixtureState, opinions: dict[int, Vector]) -> Vector:
-    """``core.experts.mixture.mix_classes`` without learning."""
+    """``class_mixture.mix_classes`` without learning."""
     classes = next(iter(opinions.values())).width
     above = {k: p * (1.0 - FLOOR) + FLOOR / classes for k, p in opinions.items()}
-    shares, powers = mixture.shares[-1], mixture.powers[-1]
-    first = program.total([p * shares[k] for k, p in above.items()])
-    second = program.total([p.log() * powers[k] for k, p in above.items()]).softmax()
-    mixed = first * mixture.ways[-1, 0] + second * mixture.ways[-1, 1]
+    made = [program.total([p * mixture.shares[-1, k] for k, p in above.items()])]
+    logs = {k: p.log() for k, p in above.items()}
+    for powers in mixture.powers[-1]:
+        made.append(program.total([p * powers[k] for k, p in logs.items()]).softmax())
+    mixed = program.total([way * part for way, part in zip(made, mixture.ways[-1], strict=True)])
     return _calibrated(program, mixed, mixture.calibration[-1, :3])
 
 
 def _calibrated(program: Program, mixed: Vector, numbers: Any) -> Vector:
-    """``core.experts.mixture.calibrate``."""
+    """``class_mixture.calibrate``."""
     a, b, c = numbers.tolist()
     best = mixed.largest()
     places = program.vector(np.arange(float(mixed.width)))

@@ -4,7 +4,9 @@ import math
 
 import numpy as np
 
-from kernelstream.core.experts.mixture import BACK, FLOOR, RECENT, follow_scale, log_density
+from kernelstream.core.experts.class_mixture import FLOOR
+from kernelstream.core.experts.mixture import BACK, RECENT
+from kernelstream.core.experts.number_mixture import follow_scale, log_density
 from kernelstream.core.experts.surprise import FAST, follow_means
 from kernelstream.core.jit import compiled, inner
 

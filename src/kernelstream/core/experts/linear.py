@@ -35,6 +35,9 @@ LINEAR_STATUS = np.dtype(
 NOISE = 0.1
 #: Rows between two steps of forgetting.
 EVERY = 8
+#: Variance of the weights of p inputs, together, in an expert that expects small ones: each has a
+#: p-th part of it, 1 at most. With 1 for each, what a hundred of them say is all but unknown.
+TOGETHER = 5.0
 
 
 class LinearState(NamedTuple):
@@ -43,6 +46,14 @@ class LinearState(NamedTuple):
     status: NDArray[np.void]  # (1,) LINEAR_STATUS
     covariance: NDArray[np.float64]  # (w, w), or (1, w): its diagonal alone
     weights: NDArray[np.float64]  # (o, w)
+
+
+def first_covariance(inputs: int, width: int, small: bool, diagonal: bool) -> NDArray[np.float64]:
+    """Of the weights before any row: the constant, ``inputs``, and last targets up to ``width``."""
+    variances = np.ones((1, width))
+    if small:
+        variances[0, 1 : 1 + inputs] = min(1.0, TOGETHER / inputs)
+    return variances if diagonal else np.diag(variances[0])
 
 
 @inner
@@ -92,7 +103,7 @@ def shrink_covariance(covariance, h, gain):
 
 @inner
 def forget(covariance, kept):
-    """Some way back to the prior, the identity."""
+    """Some way back to the identity, the covariance before any row of those that forget."""
     for i in range(len(covariance)):
         for q in range(covariance.shape[1]):
             covariance[i, q] *= kept

@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 
-from kernelstream.core.experts.mixture import RECENT, follow_scale
+from kernelstream.core.experts.mixture import RECENT
+from kernelstream.core.experts.number_mixture import follow_scale
 from kernelstream.core.jit import compiled, inner
 
 #: The numbers of the watch.

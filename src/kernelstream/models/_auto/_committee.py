@@ -7,9 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelstream.core.experts.class_mixture import mix_classes
 from kernelstream.core.experts.lags import LagState, lag_pass, new_lags
-from kernelstream.core.experts.linear import LINEAR_STATUS, LinearState, linear_pass
-from kernelstream.core.experts.mixture import MixtureState, mix_classes, mix_numbers
+from kernelstream.core.experts.linear import (
+    LINEAR_STATUS,
+    LinearState,
+    first_covariance,
+    linear_pass,
+)
+from kernelstream.core.experts.mixture import MixtureState
+from kernelstream.core.experts.number_mixture import mix_numbers
 from kernelstream.core.experts.targets import level_pass
 from kernelstream.models._auto._classes import Chains, with_class
 from kernelstream.models._auto._following import catch_up, follow
@@ -135,8 +142,9 @@ class Committee:
         status["lagged"], status["forget"] = lagged, forget
         status["last"] = 0.0 if self.numbers else -1.0
         width = 1 + self.features + lagged * lagged_inputs(self.outputs, self.numbers)
-        diagonal = self.sizes.diagonal
-        covariance = np.ones((1, width)) if diagonal else np.eye(width)
+        # The others expect large weights: where many inputs are exact, these are right.
+        small = forget == 1.0 and not lagged
+        covariance = first_covariance(self.features, width, small, self.sizes.diagonal)
         return LinearState(status, covariance, np.zeros((self.outputs, width)))
 
     @property

@@ -95,11 +95,12 @@ def read_committee(
 
 
 def _as_now(committee: Committee, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Earlier files have a scale of errors for each expert, calibrate by first-order steps, and mix
-    numbers in two ways, or never nearer to the simplest experts.
+    """Earlier files have a scale of errors for each expert, calibrate by first-order steps, mix
+    numbers in two ways, or never nearer to the simplest experts, and have one pool, whose powers
+    of classes moved by first-order steps.
 
-    The scale of all of them together, and the three numbers of the calibration, are where it
-    begins; the third way, and what is nearer, predicts nothing until it has learned.
+    The scale of all of them together, the three numbers of the calibration and the powers are where
+    it begins; the third way of numbers, and what is nearer, predicts nothing until it has learned.
     """
     mixture, found = committee.mixture, dict(arrays)
     scales, numbers = found["mixture_scales"], found["mixture_calibration"]
@@ -115,6 +116,8 @@ def _as_now(committee: Committee, arrays: Mapping[str, Any]) -> Mapping[str, Any
             of_classes = getattr(mixture, f"wide_{name}")
             wide = found[f"mixture_{name}"] if committee.numbers else of_classes
             found[f"mixture_wide_{name}"] = wide
+    if "mixture_squares" in found:
+        found |= _with_pools(committee, found)
     if "mixture_answers" not in found:
         found |= {f"mixture_{name}": getattr(mixture, name) for name in ("parts", "certain")}
         found["mixture_answers"] = np.zeros_like(mixture.answers)
@@ -122,6 +125,21 @@ def _as_now(committee: Committee, arrays: Mapping[str, Any]) -> Mapping[str, Any
     if "owners" not in found:
         found |= _fewer_rows(committee, found)
     return found
+
+
+def _with_pools(committee: Committee, arrays: Mapping[str, Any]) -> Arrays:
+    """Powers, their covariance and the ways, of files with one pool."""
+    mixture, pools = committee.mixture, committee.mixture.powers.shape[1]
+    powers = np.repeat(arrays["mixture_powers"][:, None], pools, axis=1)
+    if committee.numbers:
+        covariance = np.ascontiguousarray(arrays["mixture_squares"][:, None])
+        return {"mixture_powers": powers, "mixture_covariance": covariance}
+    first, second = np.hsplit(arrays["mixture_ways"], 2)
+    return {
+        "mixture_powers": powers,
+        "mixture_covariance": mixture.covariance,
+        "mixture_ways": np.hstack([first, *[second / pools] * pools]),
+    }
 
 
 def _fewer_rows(committee: Committee, arrays: Mapping[str, Any]) -> Arrays:
@@ -166,7 +184,6 @@ def _check_committee(committee: Committee) -> None:
     shares = (mixture.shares >= 0.0).all() and np.allclose(sums, 1.0)
     wide = (mixture.wide_shares >= 0.0).all() and np.allclose(mixture.wide_shares.sum(axis=1), 1.0)
     ways = (mixture.ways >= 0.0).all() and np.allclose(mixture.ways.sum(axis=1), 1.0)
-    ways = ways and bool((mixture.ways[:, :2] > 0.0).all())
     answers = (mixture.answers >= 0.0).all() and np.allclose(mixture.answers.sum(axis=1), 1.0)
     variances = mixture.calibration[:, [3, 5, 8]]
     positive = (mixture.scales, mixture.wide_scales, variances, mixture.certain)

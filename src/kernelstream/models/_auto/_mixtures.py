@@ -7,32 +7,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelstream.core.experts.mixture import (
-    SIMPLEST,
-    SPREAD,
-    WHOLE,
-    MixtureState,
-    uncalibrated,
-)
+from kernelstream.core.experts.class_mixture import CLASS_POOLS, uncalibrated
+from kernelstream.core.experts.mixture import MixtureState, Pool
+from kernelstream.core.experts.number_mixture import NUMBER_POOLS, SIMPLEST, WHOLE
 
-#: Arrays whose last axis has a number for each expert.
-_BY_EXPERT = ("used", "shares", "past", "recent", "powers", "squares", "wide_shares", "wide_past")
-#: Those that sum to 1.
+#: Arrays whose last axis has a number for each expert, and sums to 1.
 _SHARES = ("shares", "past", "recent", "wide_shares", "wide_past")
+#: All arrays with such an axis.
+_BY_EXPERT = ("used", "powers", "covariance", *_SHARES)
+
+
+def pools_of(numbers: bool) -> tuple[Pool, ...]:
+    """The pools of a mixture."""
+    return NUMBER_POOLS if numbers else CLASS_POOLS
 
 
 def new_mixtures(used: NDArray[np.int64], numbers: bool) -> MixtureState:
     """One for each set of experts that may be ``used``, before any row."""
     even = used / used.sum(axis=1, keepdims=True)
-    count, e = used.shape
-    squares, ways, of_numbers = np.zeros((count, e, e)), 2, 0
-    if numbers:
-        squares[:, range(e), range(e)] = SPREAD * used
-        ways, of_numbers = 3, count
+    count, pools = len(used), pools_of(numbers)
+    ways, of_numbers = (2 + len(pools), count) if numbers else (1 + len(pools), 0)
+    # A pool of numbers adds to the shares; one of classes begins with a geometric mean of all.
+    powers = np.zeros_like(even) if numbers else even
     answers = np.column_stack([np.ones(count, np.int64), used[:, -SIMPLEST:]])[:of_numbers]
     return MixtureState(
         used=used, seen=np.zeros(1), shares=even.copy(), past=even.copy(), recent=even.copy(),
-        powers=np.zeros_like(even) if numbers else even.copy(), squares=squares,
+        powers=np.repeat(powers[:, None], len(pools), axis=1),
+        covariance=np.stack([pool.spread * _diagonals(used) for pool in pools], axis=1),
         ways=np.full((count, ways), 1.0 / ways),
         calibration=np.tile(uncalibrated(), (count, 1)), scales=np.ones(count),
         wide_shares=even[:of_numbers].copy(), wide_past=even[:of_numbers].copy(),
@@ -42,18 +43,20 @@ def new_mixtures(used: NDArray[np.int64], numbers: bool) -> MixtureState:
     )  # fmt: skip
 
 
+def _diagonals(numbers: NDArray[Any]) -> NDArray[np.float64]:
+    """(m, e, e): each row as a diagonal."""
+    return numbers[:, :, None] * np.eye(numbers.shape[1])
+
+
 def begin_again(mixture: MixtureState, mine: slice, used: Any, numbers: bool) -> None:
     """Other experts in the places ``mine``, ``used`` (mixtures, places) or not."""
     mixture.used[:, mine] = used
-    mixture.powers[:, mine] = 0.0
-    mixture.squares[:, mine] = 0.0
-    mixture.squares[:, :, mine] = 0.0
-    start = 0.0
-    if used.any():
-        start = 0.5 / mixture.used.sum(axis=1).max()
-        if numbers:
-            own = range(mine.start, mine.stop)
-            mixture.squares[:, own, own] = SPREAD
+    mixture.powers[..., mine] = 0.0
+    mixture.covariance[..., mine] = 0.0
+    mixture.covariance[..., mine, :] = 0.0
+    for k, pool in enumerate(pools_of(numbers)):
+        mixture.covariance[:, k, mine, mine] = pool.spread * _diagonals(used)
+    start = 0.5 / mixture.used.sum(axis=1).max()
     for name in _SHARES:
         shares = getattr(mixture, name)
         if len(shares):
@@ -66,8 +69,8 @@ def without(mixture: MixtureState, place: int) -> MixtureState:
     changed = {}
     for name in _BY_EXPERT:
         kept = np.delete(getattr(mixture, name), place, axis=-1)
-        if name == "squares":
-            kept = np.delete(kept, place, axis=1)
+        if name == "covariance":
+            kept = np.delete(kept, place, axis=-2)
         if name in _SHARES:
             kept /= kept.sum(axis=1, keepdims=True)
         changed[name] = np.ascontiguousarray(kept)
@@ -80,13 +83,14 @@ def weights_of_any_row(mixture: MixtureState, targets: int) -> NDArray[np.float6
     Of numbers alone. Where the simplest experts draw predictions to theirs, the mean has that part.
     """
     used, last = mixture.used[-1] != 0, slice(-targets, None)
-    shares, wide, powers = (
-        np.where(used, part[last], 0.0)
-        for part in (mixture.shares, mixture.wide_shares, mixture.powers)
+    shares, wide = (
+        np.where(used, part[last], 0.0) for part in (mixture.shares, mixture.wide_shares)
     )
-    first, second, third = mixture.ways[last].T[:, :, None]
-    first = first + second * (1.0 - powers.sum(axis=1, keepdims=True))
-    weights = first * shares + second * powers + third * wide
+    first, *pools, third = mixture.ways[last].T[:, :, None]
+    weights = first * shares + third * wide
+    for k, way in enumerate(pools):
+        powers = np.where(used, mixture.powers[last, k], 0.0)
+        weights += way * (powers + (1.0 - powers.sum(axis=1, keepdims=True)) * shares)
     parts = np.clip(mixture.parts[last], 0.0, 1.0)
     answers = mixture.answers[last]
     weights *= answers[:, :1] + (answers[:, 1:] * parts).sum(axis=1, keepdims=True)

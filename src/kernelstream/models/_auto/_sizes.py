@@ -13,6 +13,7 @@ from kernelstream.core.experts.linear import LINEAR_STATUS
 from kernelstream.models._auto._group import SIZE, Group
 from kernelstream.models._auto._history import History
 from kernelstream.models._auto._intervals import Intervals
+from kernelstream.models._auto._mixtures import pools_of
 
 #: gamma times features of the groups at the beginning, and how they learn scales of columns.
 SCALES = ((0.125, 1.0, 4.0), (0.5, 0.5, 1.0), (2.0, 1.0, 4.0))
@@ -183,8 +184,9 @@ def _committee_bytes(
         experts += _lag_bytes(outputs)
         count += 1
     targets, classes = (outputs, 1) if numbers else (1, outputs)
-    wide = 2 * count + 2 + 7 if numbers else 0
-    mixture = 8 * targets * (1 if delayed else 2) * (count * (count + 5) + 12 + wide) + 8
+    pools = len(pools_of(numbers))
+    each = count * (4 + pools * (count + 1)) + 11 + pools + (2 * count + 9 if numbers else 0)
+    mixture = 8 * targets * (1 if delayed else 2) * each + 8
     rows = chained(classes)
     counts = 8 * len(DECAYS) * (rows + 1) * classes + 16 * rows
     return groups + experts + mixture + counts

@@ -44,8 +44,8 @@ def _groups(experts: Any) -> list[tuple[Group, NDArray[np.float64]]]:
     if committee.numbers:
         weights = weights_of_any_row(mixture, committee.targets)
     else:
-        first, second = mixture.ways[-1]
-        weights = np.where(used, first * mixture.shares[-1:] + second * mixture.powers[-1:], 0.0)
+        by_way = np.concatenate([mixture.shares[-1:], mixture.powers[-1]])
+        weights = np.where(used, mixture.ways[-1:] @ by_way, 0.0)
     found = []
     for place, group in enumerate(committee.groups):
         mine = slice(SIZE * place, SIZE * (place + 1))

@@ -1,0 +1,181 @@
+"""Experts of numbers mixed: by shares of two kinds, and by a pool.
+
+In the shares of the first kind errors are measured by how large they usually are; so an expert that
+is exact in most rows leads, however far it is off in the others, as the last value is where most
+targets are zero. In those of the second, wide ones, their squares count, over the mean one, and so
+do those few rows. The pool is a least squares fit on the differences to the first shares. In the
+end the mixture is held against the simplest experts, the last value and the mean: where it does no
+better than these, its prediction lies nearer to theirs.
+"""
+
+import math
+
+import numpy as np
+
+from kernelstream.core.experts.mixture import (
+    BACK,
+    RECENT,
+    Pool,
+    average,
+    follow_shares,
+    give_back,
+    move_powers,
+    share_out,
+    share_ways,
+    spread_powers,
+)
+from kernelstream.core.jit import compiled, inner
+from kernelstream.core.lanes import dot
+
+#: The pools; what they add to the share of an expert has this spread.
+NUMBER_POOLS = (Pool(0.03, 1e4),)
+#: In the pool, experts that look at the last target are at most so many units of the target away
+#: from the shares: after one that was far out a weight of a hundredth would be too much.
+APART = 30.0
+#: Errors beyond so many times the root of their mean square count by their logarithm.
+FARTHEST = 10.0
+#: What a squared error, over the mean one, takes from the logarithm of a wide likelihood. Of normal
+#: errors it is a half; but where few rows have large ones, each says little.
+WIDE = 0.05
+#: The same for the likelihoods of the mixture and of what lies nearer to the simplest experts.
+NEARER = 0.5
+#: How certain it is at first that all of the way from a simple expert to the mixture is right
+#: (1 / variance), and the rows over which that is learned.
+WHOLE, SHORT = 1.0, 2000.0
+#: The simplest experts of numbers, the last ones: the last value and the mean.
+SIMPLEST = 2
+
+
+@inner
+def log_density(error, scale):
+    """Of Student's t with 4 degrees of freedom, up to a constant."""
+    return -2.5 * math.log(1.0 + error * error / (4.0 * scale)) - 0.5 * math.log(scale)
+
+
+@inner
+def relative_square(error, square):
+    """A squared error over the mean one. Far out only its logarithm counts: where all err, as at a
+    jump, the one that errs half as much is better, and no single row says everything.
+    """
+    found, far = error * error / square, FARTHEST**2
+    return found if found <= far else far * (1.0 + math.log(found / far))
+
+
+@inner
+def follow_scale(scale, error, rate):
+    """The squared scale with which such errors are most likely, one step further."""
+    counts = 5.0 / (4.0 + error * error / scale)
+    return max(1e-12, scale + rate * (counts * error * error - scale))
+
+
+@inner
+def follow_wide_shares(mixture, m, importance, likelihood):
+    used, shares = mixture.used[m], mixture.wide_shares[m]
+    share_out(used, shares, importance, likelihood)
+    average(used, shares, mixture.wide_past[m], 1.0 / (mixture.seen[0] + 1.0))
+    give_back(used, shares, mixture.wide_past[m])
+
+
+@inner
+def fit_pool(mixture, m, k, pool, x, h, error, importance):
+    """One step of least squares for what the differences ``x`` add."""
+    variance = spread_powers(mixture, m, k, x, h)
+    noise = mixture.scales[m]
+    limit = 3.0 * math.sqrt(noise)
+    gain = importance / (noise + variance * importance)
+    move_powers(mixture, m, k, pool, h, gain * min(limit, max(-limit, error)), gain)
+
+
+@inner
+def answer(mixture, m, numbers, t, c, mixed, candidates):
+    """The prediction: what was mixed, or nearer to the simplest experts. Writes these, too."""
+    first = numbers.shape[1] - SIMPLEST
+    candidates[0] = mixed
+    result = mixture.answers[m, 0] * mixed
+    for k in range(SIMPLEST):
+        simple = numbers[t, first + k, c]
+        part = min(1.0, max(0.0, mixture.parts[m, k]))
+        candidates[1 + k] = simple + part * (mixed - simple)
+        result += mixture.answers[m, 1 + k] * candidates[1 + k]
+    return result
+
+
+@inner
+def follow_answers(mixture, m, importance, numbers, t, c, y, candidates, likelihood, allowed):
+    """Everything about the simplest experts after a row; the mean square of errors is known."""
+    square, answers, mixed = mixture.wide_scales[m], mixture.answers[m], candidates[0]
+    first, count = numbers.shape[1] - SIMPLEST, 0
+    for k in range(len(candidates)):
+        likelihood[k] = -NEARER * relative_square(y - candidates[k], square)
+        allowed[k] = mixture.used[m, first + k - 1] if k else 1
+        count += allowed[k]
+    share_out(allowed, answers, importance, likelihood)
+    for k in range(len(candidates)):
+        if allowed[k]:
+            answers[k] = (1.0 - BACK) * answers[k] + BACK / count
+    limit, kept = FARTHEST * math.sqrt(square), 1.0 - 1.0 / SHORT
+    for k in range(SIMPLEST):
+        simple = numbers[t, first + k, c]
+        way = mixed - simple
+        error = min(limit, max(-limit, y - simple - mixture.parts[m, k] * way))
+        weight = importance * way / square
+        certain = kept * mixture.certain[m, k] + (1.0 - kept) * WHOLE + weight * way
+        mixture.certain[m, k] = certain
+        mixture.parts[m, k] += weight * error / certain
+
+
+@compiled
+def mix_numbers(mixture, numbers, targets, sample_weights, out):
+    """numbers (n, experts, q) to out (n, sets, q), then learn the weights."""
+    experts, each = numbers.shape[1], numbers.shape[2]
+    x, h, likelihood = np.empty(experts), np.empty(experts), np.empty(experts)
+    ways = mixture.ways.shape[1]
+    made, of_ways = np.empty(ways), np.empty(ways)
+    candidates, of_answers = np.empty(1 + SIMPLEST), np.empty(1 + SIMPLEST)
+    allowed = np.empty(1 + SIMPLEST, np.int64)
+    for t in range(len(numbers)):
+        if len(targets):
+            mixture.seen[0] += 1.0
+        rate = max(1.0 / (mixture.seen[0] + 1.0), 1.0 / RECENT)
+        for m in range(len(mixture.shares)):
+            c, first, third = m % each, 0.0, 0.0
+            for e in range(experts):
+                if mixture.used[m, e]:
+                    first += mixture.shares[m, e] * numbers[t, e, c]
+                    third += mixture.wide_shares[m, e] * numbers[t, e, c]
+            apart = APART if mixture.used[m, experts - SIMPLEST] else math.inf
+            for e in range(experts):
+                x[e] = 0.0
+                if mixture.used[m, e]:
+                    x[e] = min(apart, max(-apart, numbers[t, e, c] - first))
+            made[0], made[ways - 1], mixed = first, third, 0.0
+            for k in range(1, ways - 1):
+                made[k] = first + dot(mixture.powers[m], k - 1, x, 0, 0, experts)
+            for k in range(ways):
+                mixed += mixture.ways[m, k] * made[k]
+            out[t, m // each, c] = answer(mixture, m, numbers, t, c, mixed, candidates)
+            if len(targets) == 0:
+                continue
+            y, importance = targets[t, c], sample_weights[t]
+            # One scale for all: where all of them err, one that is usually exact loses no more.
+            scale, wide = mixture.scales[m], mixture.wide_scales[m]
+            for e in range(experts):
+                if mixture.used[m, e]:
+                    likelihood[e] = log_density(y - numbers[t, e, c], scale)
+            follow_shares(mixture, m, importance, likelihood)
+            for e in range(experts):
+                if mixture.used[m, e]:
+                    likelihood[e] = -WIDE * relative_square(y - numbers[t, e, c], wide)
+            follow_wide_shares(mixture, m, importance, likelihood)
+            for k in range(ways):
+                of_ways[k] = -WIDE * relative_square(y - made[k], wide)
+                if 0 < k < ways - 1:
+                    pool = NUMBER_POOLS[k - 1]
+                    fit_pool(mixture, m, k - 1, pool, x, h, y - made[k], importance)
+            share_ways(mixture.ways[m], importance, of_ways)
+            follow_answers(
+                mixture, m, importance, numbers, t, c, y, candidates, of_answers, allowed
+            )
+            mixture.scales[m] = follow_scale(scale, y - first, rate)
+            square = min((y - first) ** 2, FARTHEST**2 * wide)
+            mixture.wide_scales[m] = max(1e-12, wide + rate * (square - wide))
