@@ -79,6 +79,14 @@ def test_nothing_is_found_where_nothing_is():
     assert relevance_of(rows[:5], np.ones((5, 1)), True) is None
 
 
+def test_one_class_with_rows_enough_says_nothing():
+    rows = np.random.default_rng(4).normal(size=(30, 2))
+    label = np.where(rows[:, :1] > np.sort(rows[:, 0])[-8], 1.0, 0.0)  # seven are 1
+    assert relevance_of(rows, label, False) is None
+    label[rows[:, :1] >= np.sort(rows[:, 0])[-8]] = 1.0  # eight
+    assert relevance_of(rows, label, False)[0] > 0.0
+
+
 @pytest.mark.parametrize("numbers", [True, False])
 def test_two_of_thirty_columns_are_found_early(numbers):
     """Neither shifts the mean alone: found by the spread of the target alone."""

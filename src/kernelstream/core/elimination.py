@@ -3,13 +3,17 @@
 For matrices of that size LAPACK spends most of its time in loops over single rows, and BLAS
 multiplies the zeros of triangles as well. Everything here is a chain of updates A -= L^T R with
 four rows in L and R.
+
+Matrices are ``in_blocks``: they have a multiple of four rows, and of each row what is right of the
+diagonal's block is not looked at. They are overwritten: memory that is taken anew for every step
+may cost more time than the step.
 """
 
 import math
 
 import numpy as np
 
-from kernelstream.core.jit import INTERPRETED, allocating, compiled, inner
+from kernelstream.core.jit import INTERPRETED, allocating, compiled, inner, lean
 from kernelstream.core.lanes import fma
 
 if not INTERPRETED:
@@ -55,19 +59,23 @@ else:
                 store4(next_, q, b)
 
 
-@allocating
-def in_blocks(lower):
-    """A copy of a lower triangle, 0 above, with rows of the identity up to a multiple of four."""
-    rows = len(lower)
-    n = (rows + 3) // 4 * 4
-    matrix = np.zeros((n, n))
-    for i in range(n):
-        if i >= rows:
-            matrix[i, i] = 1.0
-            continue
-        for q in range(i + 1):
-            matrix[i, q] = lower[i, q]
-    return matrix
+@lean
+def fill_up(matrix, rows):
+    """Make a lower triangle of so many rows one in blocks.
+
+    Above the diagonal its blocks get zeros, and the last rows are those of the identity.
+    """
+    for i in range(len(matrix)):
+        for q in range(i + 1 if i < rows else 0, i // 4 * 4 + 4):
+            matrix[i, q] = 1.0 if q == i else 0.0
+
+
+@inner
+def clear(matrix):
+    """Zeros up to the end of the diagonal's blocks."""
+    for i in range(len(matrix)):
+        for q in range(i // 4 * 4 + 4):
+            matrix[i, q] = 0.0
 
 
 @inner
@@ -137,18 +145,13 @@ def write_rows(matrix, k, r):
 
 
 @compiled
-def eliminate(lower, everywhere, out):
-    """Eliminate the rows of a positive definite A, of which the lower triangle is given.
+def eliminate(matrix, everywhere):
+    """Eliminate the rows of a positive definite A, of which the lower triangle is given in blocks.
 
-    Parameters
-    ----------
-    lower : (n, n)
-    everywhere : bool
-        False: each row from those below, and ``out`` is the inverse of the Cholesky factor of A.
-        True: from those above as well (Gauss and Jordan), and ``out`` is the inverse of A.
-    out : (n, n), its lower triangle; not numbers where A is not positive definite.
+    Each row from those below: what is left is the inverse of the Cholesky factor of A. Where
+    ``everywhere``, from those above as well (Gauss and Jordan), and the inverse of A is left. Where
+    A is not positive definite these are not numbers.
     """
-    matrix = in_blocks(lower)
     n = len(matrix)
     r, t = np.zeros((4, n)), np.zeros((4, 4))
     # Left of what is yet to eliminate, rows hold the inverse so far: of the triangle or, in
@@ -166,36 +169,35 @@ def eliminate(lower, everywhere, out):
         subtract_products(matrix, 0 if everywhere else k + 4, 0, n, r, r, 0)
         if not everywhere:
             write_rows(matrix, k, r)
-    for i in range(len(lower)):
-        for q in range(i + 1):
-            out[i, q] = -matrix[i, q] if everywhere else matrix[i, q]
+    if everywhere:
+        for i in range(n):
+            for q in range(i + 1):
+                matrix[i, q] = -matrix[i, q]
 
 
 @allocating
-def multiply_triangles(left, right):
-    """The product of two lower triangles (n, n), n a multiple of four."""
+def multiply_triangles(left, right, out):
+    """The product of two lower triangles in blocks."""
     n = len(left)
-    result, columns = np.zeros((n, n)), np.empty((4, n))
+    columns = np.empty((4, n))
+    clear(out)
     for k in range(0, n, 4):
         for i in range(k, n):
             for c in range(4):
                 columns[c, i] = -left[i, k + c]
-        subtract_products(result, k, 0, k + 4, columns, right, k)
-    return result
+        subtract_products(out, k, 0, k + 4, columns, right, k)
 
 
 @compiled
-def spread_values(inverse, covariance, out, spread):
+def spread_values(triangle, root, spread):
     """Of values L w, where L is the inverse of a lower triangle and w has a covariance.
 
     Parameters
     ----------
-    inverse, covariance : (n, n), of which the lower triangle is given.
-    out : (n, n), its lower triangle is L.
-    spread : (n, n), its lower triangle is L G, where G is the Cholesky factor of the covariance;
-        not numbers where that is not positive definite.
+    triangle : (n, n) in blocks; becomes L.
+    root : (n, n) in blocks, the covariance; becomes its Cholesky factor G.
+    spread : (n, n), out: L G; not numbers where the covariance is not positive definite.
     """
-    triangle, root = in_blocks(inverse), in_blocks(covariance)
     n = len(root)
     r, below, t = np.zeros((4, n)), np.zeros((4, n)), np.zeros((4, 4))
     for k in range(0, n, 4):
@@ -224,25 +226,22 @@ def spread_values(inverse, covariance, out, spread):
         for i in range(k + 4, min(n, k + 8)):  # above the diagonal there is nothing
             for q in range(i + 1, k + 8):
                 root[i, q] = 0.0
-    product = multiply_triangles(triangle, root)
-    for i in range(len(out)):
-        for q in range(i + 1):
-            out[i, q] = triangle[i, q]
-            spread[i, q] = product[i, q]
+    multiply_triangles(triangle, root, spread)
 
 
 @compiled
-def square_product(left, right, out):
-    """The lower triangle of P P^T into ``out``, where P is the product of two lower triangles."""
-    product = multiply_triangles(in_blocks(left), in_blocks(right))
+def square_product(left, right, product):
+    """P P^T, where P is the product of two lower triangles in blocks.
+
+    P goes to ``product``, and the lower triangle of P P^T to ``right``.
+    """
+    multiply_triangles(left, right, product)
     n = len(product)
-    result, columns, minus = np.zeros((n, n)), np.empty((4, n)), np.empty((4, n))
+    columns, minus = np.empty((4, n)), np.empty((4, n))
+    clear(right)
     for k in range(0, n, 4):
         for i in range(k, n):
             for c in range(4):
                 columns[c, i] = product[i, k + c] if k + c <= i else 0.0
                 minus[c, i] = -columns[c, i]
-        subtract_products(result, k, k, n, minus, columns, 0)
-    for i in range(len(out)):
-        for q in range(i + 1):
-            out[i, q] = result[i, q]
+        subtract_products(right, k, k, n, minus, columns, 0)

@@ -243,7 +243,7 @@ if INTERPRETED:
     def add_multiple(c, array, i, h, n):
         """h += c array[i] over the first n numbers."""
         for q in range(n):
-            h[q] += c * array[i, q]
+            h[q] += c * (array if array.ndim == 1 else array[i])[q]
 
 else:
 
@@ -301,5 +301,5 @@ else:
             store4(h, q, fma4(cs, load4(array, i, q), load4(h, 0, q)))
             q += 4
         while q < n:
-            h[q] = _fma(c, array[i, q], h[q])
+            h[q] = _fma(c, _load1(array, i, q), h[q])
             q += 1

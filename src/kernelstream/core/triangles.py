@@ -46,22 +46,14 @@ def pack(lower, out):
             out[start + q] = lower[i, q]
 
 
-@inner
-def reduce_symmetric(matrix, n, gain, v):
-    """A -= gain v v^T for a symmetric A."""
-    for i in range(n):
-        _reduce_row(matrix, i, gain, v)
-
-
-@inline
-def _reduce_row(matrix, i, gain, v):
-    """Row i of A -= gain v v^T."""
-    row, c = row_start(i), -gain * v[i]
-    for q in range(i + 1):
-        matrix[row + q] = fma(c, v[q], matrix[row + q])
-
-
 if INTERPRETED:
+
+    def reduce_symmetric(matrix, n, gain, v):
+        """A -= gain v v^T for a symmetric A."""
+        for i in range(n):
+            row = row_start(i)
+            for q in range(i + 1):
+                matrix[row + q] -= gain * v[i] * v[q]
 
     def multiply_symmetric(matrix, n, u, h):
         """h = A u for a symmetric A."""
@@ -114,6 +106,32 @@ else:
         """Where rows i to i + 3 begin, which end in the same block."""
         a = row_start(i)
         return a, a + i + 4, a + 2 * (i + 4), a + 3 * (i + 4)
+
+    @inner
+    def reduce_symmetric(matrix, n, gain, v):
+        """A -= gain v v^T for a symmetric A, four rows at a time."""
+        for i in range(0, n - 3, 4):
+            va, vb = spread4(-gain * v[i]), spread4(-gain * v[i + 1])
+            vc, vd = spread4(-gain * v[i + 2]), spread4(-gain * v[i + 3])
+            ra, rb, rc, rd = _four_rows(i)
+            for q in range(0, i + 4, 4):
+                w = load4(v, 0, q)
+                store4(matrix, ra + q, fma4(va, w, load4(matrix, 0, ra + q)))
+                store4(matrix, rb + q, fma4(vb, w, load4(matrix, 0, rb + q)))
+                store4(matrix, rc + q, fma4(vc, w, load4(matrix, 0, rc + q)))
+                store4(matrix, rd + q, fma4(vd, w, load4(matrix, 0, rd + q)))
+        for i in range(n - n % 4, n):
+            _reduce_row(matrix, i, gain, v)
+
+    @inline
+    def _reduce_row(matrix, i, gain, v):
+        """Row i of A -= gain v v^T where it is one of the last, which are no block of four."""
+        row, c, end = row_start(i), -gain * v[i], i - i % 4
+        cs = spread4(c)
+        for q in range(0, end, 4):
+            store4(matrix, row + q, fma4(cs, load4(v, 0, q), load4(matrix, 0, row + q)))
+        for q in range(end, i + 1):
+            matrix[row + q] = fma(c, v[q], matrix[row + q])
 
     @inner
     def multiply_symmetric(matrix, n, u, h):

@@ -13,7 +13,7 @@ from kernelstream.core.experts.steps import (
     thinned,
 )
 from kernelstream.core.jit import compiled, inner
-from kernelstream.core.lanes import dot, fma
+from kernelstream.core.lanes import add_multiple, dot, fma
 from kernelstream.core.splitmix import uniform
 
 #: The numbers of a linear expert.
@@ -82,8 +82,7 @@ def spread_inputs(covariance, x, h):
         h[i] = 0.0
     for j in range(width):
         if x[j] != 0.0:
-            for i in range(width):
-                h[i] = fma(x[j], covariance[j, i], h[i])
+            add_multiple(x[j], covariance, j, h, width)
 
 
 @inner
@@ -96,9 +95,7 @@ def shrink_covariance(covariance, h, gain):
         return
     for i in range(width):
         if h[i] != 0.0:
-            c = -gain * h[i]
-            for q in range(width):
-                covariance[i, q] = fma(c, h[q], covariance[i, q])
+            add_multiple(-gain * h[i], h, 0, covariance[i], width)
 
 
 @inner

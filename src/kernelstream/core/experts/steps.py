@@ -35,14 +35,14 @@ def solve_logistic(margin, reach):
     or from elsewhere, it oscillates where the reach is large. The error after a change is less than
     its square.
     """
-    w = 0.0
+    w, s = 0.0, 0.5
     for _ in range(60):
-        s = logistic(w)
         change = (w + margin + reach * s) / (1.0 + reach * s * (1.0 - s))
         w -= change
+        s = logistic(w)
         if abs(change) <= 1e-5 * (1.0 + abs(w)):
             break
-    return logistic(w)
+    return s
 
 
 @inner

@@ -75,6 +75,12 @@ def packed(lower: NDArray[np.float64]) -> NDArray[np.float64]:
     return result
 
 
+def _workspace(n: int) -> NDArray[np.float64]:
+    """Three matrices, in one piece, for ``take_values`` and ``set_values`` of n points."""
+    in_blocks = -(-n // 4) * 4
+    return np.empty((3, in_blocks, in_blocks))
+
+
 def as_columns(targets: NDArray[np.float64]) -> NDArray[np.float64]:
     """(n, targets): as experts take them."""
     return targets[:, None] if targets.ndim == 1 else targets
@@ -281,20 +287,22 @@ class Group:
         status = state.status
         if n == 0:
             return
-        functions, spread = np.empty((len(state.weights), n)), np.zeros((n, n))
-        if not take_values(state, _LEAST, functions, spread):
-            spread = self._root()
+        functions, work = np.empty((len(state.weights), n)), _workspace(n)
+        if not take_values(state, _LEAST, functions, work):
+            work[2, :n, :n] = self._root()
         if self.age >= FIRST_SCALES:
             self._learn_metric(relevance)
         least = 0.1 * NOVEL * (status[0]["amplitude"] + 1.0)
-        if not set_values(state, least, kept, functions, spread):
+        if not set_values(state, least, kept, functions, work):
             own = independent_points(self._lower_gram(), least)
             state.points[:, : len(own)] = state.points[:, own]
             state.norms[: len(own)] = state.norms[own]
             status["points"] = len(own)
             functions = np.ascontiguousarray(functions[:, own])
-            spread = np.ascontiguousarray(qr(spread[own].T, mode="r")[0][: len(own)].T)
-            set_values(state, 0.0, kept, functions, spread)
+            spread = np.tril(work[2, :n, :n])[own]
+            work = _workspace(len(own))
+            work[2, : len(own), : len(own)] = qr(spread.T, mode="r")[0][: len(own)].T
+            set_values(state, 0.0, kept, functions, work)
 
     def _root(self) -> NDArray[np.float64]:
         """A root of the covariance of the values where rounding has made that indefinite."""

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelstream.core.experts.relevance import between_parts
+
 #: Parts of a column, with as many rows in each.
 _PARTS = 6
 #: A column counts if its statistic is so many deviations above what chance gives.
@@ -33,40 +35,32 @@ def relevance_of(rows: Any, targets: Any, numbers: bool) -> NDArray[np.float64] 
         return None
     columns = np.ascontiguousarray(rows.T)
     edges = np.sort(columns)[:, [n * k // _PARTS for k in range(1, _PARTS)]]
-    cells = np.repeat(_PARTS * np.arange(features)[:, None], n, axis=1)
-    top = columns.max(axis=1, keepdims=True)
-    for edge in edges.T[:, :, None]:
-        cells += (columns > edge) | ((columns == top) & (edge == top))
-    cells = cells.ravel()
-    counts = np.bincount(cells, minlength=_PARTS * features)
-    used = np.count_nonzero(counts.reshape(-1, _PARTS), axis=1) - 1.0
-    found = np.zeros(features)
-    for responses, freedom in _responses(targets.T, numbers):
-        statistic = np.zeros(features)
-        for response in responses:
-            sums = np.bincount(cells, np.tile(response, features), _PARTS * features)
-            squares = np.square(sums) / np.maximum(counts, 1)
-            statistic += squares.reshape(-1, _PARTS).sum(axis=1)
-        above = statistic - freedom * used
-        clear = (used > 0.0) & (above > _CLEAR * np.sqrt(2.0 * freedom * used))
-        found += np.where(clear, above / n, 0.0)
+    responses, freedom = _responses(targets.T, numbers)
+    if freedom == 0:
+        return None
+    sets, m, _ = responses.shape
+    used, statistics = np.empty(features), np.empty((sets * m, features))
+    each = np.ascontiguousarray(responses.reshape(-1, n).T)
+    between_parts(columns, edges, each, used, statistics)
+    expected = freedom * (used - 1.0)
+    above = statistics.reshape(sets, m, features).sum(axis=1) - expected
+    clear = (used > 1.0) & (above > _CLEAR * np.sqrt(2.0 * expected))
+    found = np.where(clear, above / n, 0.0).sum(axis=0)
     return found if found.any() else None
 
 
-def _responses(targets: Any, numbers: bool) -> list[tuple[NDArray[np.float64], int]]:
-    """What may depend on a column, (m, n), and the degrees of freedom of each statistic."""
+def _responses(targets: Any, numbers: bool) -> tuple[NDArray[np.float64], int]:
+    """What may depend on a column, (sets, m, n), and the degrees of freedom of each set."""
     if numbers:
         ranks = np.stack([_ranks(each) for each in targets])
         apart = np.abs(ranks)
         apart -= apart.mean(axis=1, keepdims=True)
-        return [
-            (each / np.maximum(each.std(axis=1, keepdims=True), 1e-9), len(each))
-            for each in (ranks, apart)
-        ]
+        both = np.stack([ranks, apart])
+        return both / np.maximum(both.std(axis=2, keepdims=True), 1e-9), len(targets)
     is_class = np.unique(targets)[:, None] == targets
     is_class = is_class[is_class.sum(axis=1) >= _FEWEST]
     shares = is_class.mean(axis=1, keepdims=True)
-    return [((is_class - shares) / np.sqrt(shares), len(shares) - 1)] if len(shares) > 1 else []
+    return ((is_class - shares) / np.sqrt(shares))[None], max(0, len(shares) - 1)
 
 
 def _ranks(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
