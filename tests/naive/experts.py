@@ -190,7 +190,7 @@ class Powers:
 
     def __init__(self, experts, spread, rows):
         self.powers, self.spread, self.rows = np.full(experts, 1.0 / experts), spread, rows
-        self.covariance = spread * np.eye(experts)
+        self.covariance, self.seen = spread * np.eye(experts), 0
 
     def mean(self, logs):
         return softmax(self.powers @ logs)
@@ -207,9 +207,11 @@ class Powers:
             low, high = (s, high) if still else (low, s)
         self.powers = self.powers + importance * s * h
         bend = importance * s * (1.0 - s)
-        reduced = np.linalg.inv(np.linalg.inv(self.covariance) + bend * np.outer(x, x))
-        prior = self.spread * np.eye(len(x))
-        self.covariance = reduced + (prior - reduced) / self.rows
+        self.covariance = np.linalg.inv(np.linalg.inv(self.covariance) + bend * np.outer(x, x))
+        self.seen += 1
+        if self.seen % 16 == 0:
+            prior = self.spread * np.eye(len(x))
+            self.covariance = self.covariance + 16.0 / self.rows * (prior - self.covariance)
 
 
 class ClassMixture:
@@ -272,8 +274,9 @@ class NumberMixture:
         target = powers @ x + np.clip(error[1], -3.0 * np.sqrt(noise), 3.0 * np.sqrt(noise))
         precision = np.linalg.inv(self.covariance) + importance * np.outer(x, x) / noise
         moment = self.moment + importance * target * x / noise
-        reduced = np.linalg.inv(precision)
-        self.covariance = 0.9999 * reduced + 1e-4 * self.spread * np.eye(e)
+        reduced = self.covariance = np.linalg.inv(precision)
+        if self.shares.seen % 16 == 0:
+            self.covariance = 0.9984 * reduced + 0.0016 * self.spread * np.eye(e)
         self.moment = np.linalg.solve(self.covariance, reduced @ moment)
         return made
 

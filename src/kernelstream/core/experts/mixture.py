@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream.core.jit import inner
-from kernelstream.core.lanes import dot
+from kernelstream.core.lanes import add_multiple, dot
 
 #: The part of the shares that is given back in each row.
 BACK = 1e-3
 #: Rows over which shares are averaged for decisions.
 RECENT = 512.0
+#: Rows between two steps in which pools forget.
+EVERY = 16
 
 
 class Pool(NamedTuple):
@@ -116,21 +118,27 @@ def share_ways(ways, importance, likelihood):
 @inner
 def spread_powers(mixture, m, k, x, h):
     """h = covariance x of pool k. Returns the variance of powers.x."""
-    variance = 0.0
-    for i in range(len(x)):
-        h[i] = dot(mixture.covariance[m, k], i, x, 0, 0, len(x))
-        variance += h[i] * x[i]
-    return max(0.0, variance)
+    covariance, experts = mixture.covariance[m, k], len(x)
+    for i in range(experts):
+        h[i] = 0.0
+    for i in range(experts):
+        if x[i] != 0.0:
+            add_multiple(x[i], covariance, i, h, experts)
+    return max(0.0, dot(h, 0, x, 0, 0, experts))
 
 
 @inner
 def move_powers(mixture, m, k, pool, h, move, gain):
-    """Powers of pool k move along ``h``; their covariance shrinks there, and forgets."""
-    kept = 1.0 - 1.0 / pool.rows
-    for i in range(len(h)):
+    """Powers of pool k move along ``h``; their covariance shrinks there, and forgets at times."""
+    covariance, experts = mixture.covariance[m, k], len(h)
+    for i in range(experts):
         mixture.powers[m, k, i] += move * h[i]
-        for q in range(len(h)):
-            reduced = mixture.covariance[m, k, i, q] - gain * h[i] * h[q]
-            mixture.covariance[m, k, i, q] = kept * reduced
-        if mixture.used[m, i]:
-            mixture.covariance[m, k, i, i] += pool.spread * (1.0 - kept)
+        if h[i] != 0.0:
+            add_multiple(-gain * h[i], h, 0, covariance[i], experts)
+    if mixture.seen[0] % EVERY == 0.0:
+        kept = 1.0 - EVERY / pool.rows
+        for i in range(experts):
+            for q in range(experts):
+                covariance[i, q] *= kept
+            if mixture.used[m, i]:
+                covariance[i, i] += pool.spread * (1.0 - kept)
