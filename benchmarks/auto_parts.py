@@ -18,6 +18,7 @@ from kernelstream import AutoClassifier, AutoRegressor, streams
 from kernelstream.core.experts.number_mixture import mix_numbers
 from kernelstream.models._auto import _committee as committee
 from kernelstream.models._auto import _group as group
+from kernelstream.models._auto import _race as race
 from kernelstream.models._auto import _succession as succession
 
 ROWS = 1_000_000
@@ -168,7 +169,7 @@ def _without_experts(choose: Callable[[Any], Any]) -> Iterator[None]:
         for shares in (mixture.shares, mixture.past, mixture.recent, *wide):
             shares *= mixture.used
             shares /= shares.sum(axis=1, keepdims=True)
-        mixture.powers[:] *= mixture.used
+        mixture.powers[:] *= mixture.used[:, None]
         if self.numbers:
             mixture.answers[:, 1:] *= mixture.used[:, -2:]
             mixture.answers[:] /= mixture.answers.sum(axis=1, keepdims=True)
@@ -207,16 +208,19 @@ PARTS: dict[str, Without] = {
     "linear": _experts(
         lambda c: [committee.SIZE * len(c.groups) + k for k in range(len(c.linear))]
     ),
-    "last labels": _experts(lambda c: c._uses_last_target()),
+    "last targets": _experts(
+        lambda c: np.setdiff1d(np.flatnonzero(c._uses_last_rows()), np.r_[c.similar])
+    ),
     "earlier values": _experts(lambda c: [] if c.lags is None else [c._lag_place()]),
+    "similar rows": _experts(lambda c: c.similar),
     "learned scales": _method(group.Group, "_learn_metric"),
     "relevance of columns": _method(committee, "relevance_of"),
     "rehearsal": _method(group.Group, "rehearse"),
-    "race": _method(committee.Committee, "_race"),
-    "moves": _method(committee.Committee, "_move"),
-    "undone races": _method(committee.Committee, "_undo_race"),
-    "a lead that passes on": _method(committee.Committee, "_lead"),
-    "the full metric": lambda: patch.object(committee, "WIDEST_METRIC", 0),
+    "race": _method(race, "race"),
+    "moves": _method(race, "move"),
+    "undone races": _method(race, "undo_race"),
+    "a lead that passes on": _method(race, "lead"),
+    "the full metric": lambda: patch.object(race, "WIDEST_METRIC", 0),
     "fresh starts": lambda: patch.object(succession.Succession, "_may_try", lambda _: False),
     "the answer to jumps": lambda: patch.object(committee, "_KEPT_IN_DRIFT", 1.0),
     "more points for a fine group": _method(committee, "follow"),

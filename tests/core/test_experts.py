@@ -215,7 +215,7 @@ def test_units_of_several_targets_change_what_experts_say():
     X, Y, _ = stream("random", -3)
     shift, stretch = np.array([-0.7, 0.0, 2.0]), np.array([3.0, 1.0, 0.01])
     committee = Committee(3, 3, True, Sizes(12, 12, 16, False), False, "auto", 0)
-    committee.run(X[:64], Y[:64], np.ones(64))
+    committee.run(X[:64], Y[:64], np.ones(64), np.zeros((64, 2, 3)))
     nothing = np.empty((0, 3))
 
     def opinions():
@@ -276,11 +276,11 @@ def test_targets_of_several_numbers_are_mixed_each_by_itself():
     """As a mixture of one of them alone; and the last value and the mean are those of each."""
     random = np.random.default_rng(0)
     Y = random.normal([0.0, 5.0], size=(N, 2))
-    opinions = Y[:, None] + random.normal(size=(N, 18, 2)) * random.uniform(0.1, 1.0, (18, 2))
+    opinions = Y[:, None] + random.normal(size=(N, 20, 2)) * random.uniform(0.1, 1.0, (20, 2))
     both = Committee(3, 2, True, Sizes(12, 12, 16, False), False, "auto", 0)
     last, level, seen = np.zeros(2), np.zeros(2), np.zeros(1)
-    level_pass(last, level, seen, Y, opinions, 16)
-    assert np.array_equal(opinions[1:, 16], Y[:-1])
+    level_pass(last, level, seen, Y, opinions, 18)
+    assert np.array_equal(opinions[1:, 18], Y[:-1])
     assert np.allclose(level, Y.mean(axis=0))
     out = np.empty((N, 2, 2))
     mix_numbers(both.mixture, opinions, Y, np.ones(N), out)

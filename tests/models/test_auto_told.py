@@ -10,12 +10,13 @@ from kernelstream.models._auto._history import FIRST, MOST_RECORDS, WIDTH, Histo
 
 
 def stream(rows=3000, jump=True):
-    """Columns 1 and 3 are noise; halfway the rule turns to its opposite, if there is a jump."""
+    """Columns 1 and 3 are noise; halfway the rule becomes another one, if there is a jump."""
     random = np.random.default_rng(0)
     X = random.normal(size=(rows, 4))
     values = np.sin(2.0 * X[:, 0]) + X[:, 2]
     if jump:
-        values[rows // 2 :] *= -1.0
+        after = X[rows // 2 :]
+        values[rows // 2 :] = np.cos(2.0 * after[:, 0]) - after[:, 2]
     return X, values, values + 0.1 * random.normal(size=rows)
 
 

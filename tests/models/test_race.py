@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from kernelstream.models._auto._committee import Committee
+from kernelstream.models._auto._race import judge_challenger, race
 from kernelstream.models._auto._sizes import Sizes
 
 
@@ -14,10 +15,10 @@ def race_between(losses):
     committee = Committee(3, 1, True, Sizes(8, 16, 512, False), False, "auto", 0)
     committee.seen = 2048
     committee.mixture.recent[:] = 0.0
-    committee.mixture.recent[:, committee._lasting()[-1]] = 1.0  # all rows count alike
+    committee.mixture.recent[:, committee.lasting()[-1]] = 1.0  # all rows count alike
     for group, loss in zip(committee.groups, losses, strict=True):
         group.state.losses[:] = loss
-    committee._race((rows, rows[:, 0]))
+    race(committee, (rows, rows[:, 0]))
     return committee
 
 
@@ -38,7 +39,7 @@ def test_a_challenger_with_fewer_points_may_be_a_little_worse(loss, wins):
     committee.seen = 4096
     for group, now in zip(committee.groups, (loss, 0.6, 0.7), strict=True):
         group.state.losses[:] = now
-    committee._judge_challenger()
+    judge_challenger(committee)
     assert committee.leader == (0 if wins else 1)
     assert committee.groups[2 if wins else 0] is None
     assert committee.groups[committee.leader].state.status[0]["most"] == 16

@@ -336,3 +336,41 @@ class Lags:
             self.square += max(1.0 / len(self.numbers), 1.0 / 2000.0) * (square - self.square)
         self.numbers.append(target)
         return made
+
+
+class SimilarRows:
+    """The most similar of the latest rows: what the nearest says, and the five nearest together."""
+
+    def __init__(self, scales, kept, classes=0):
+        self.scales, self.kept, self.classes = scales, kept, classes
+        self.rows, self.targets = [], []  # the latest first
+        self.right = np.array([0.5, 1.0])
+
+    def step(self, x, target=None):
+        """(2,) numbers, or (2, classes) probabilities; without a target nothing is kept."""
+        distances = [float((self.scales * (x - row) ** 2).sum()) for row in self.rows]
+        order = sorted(range(len(self.rows)), key=lambda i: (distances[i], i))[:5]
+        found = np.array([self.targets[i] for i in order])
+        soft = 0.1 * max([distances[i] for i in order], default=0.0) + 1e-9
+        weights = np.array([(distances[order[0]] + soft) / (distances[i] + soft) for i in order])
+        if self.classes:
+            said = self._probabilities(found, weights)
+            if target is not None and len(found):
+                self.right = 0.999 * (self.right + [found[0] == target, 1.0])
+        else:
+            said = np.array([found[0], weights @ found / weights.sum()] if order else [0.0, 0.0])
+        if target is not None:
+            self.rows = [x, *self.rows][: self.kept]
+            self.targets = [target, *self.targets][: self.kept]
+        return said
+
+    def _probabilities(self, labels, weights):
+        said = np.full((2, self.classes), 1.0 / self.classes)
+        if len(labels):
+            sure = self.right[0] / self.right[1] if self.classes > 1 else 1.0
+            said[0] = (1.0 - sure) / max(1, self.classes - 1)
+            said[0, int(labels[0])] = sure
+        votes = np.full(self.classes, 0.5 / self.classes)
+        np.add.at(votes, labels.astype(int), weights)
+        said[1] = votes / votes.sum()
+        return said

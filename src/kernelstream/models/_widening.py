@@ -86,7 +86,7 @@ def _widen_units(state: UnitState, more: int) -> None:
     elif isinstance(experts, Succession):
         for committee in experts.committees:
             _widen_committee(committee, more)
-        experts.memory_rows = _longer(experts.memory_rows, more, axis=1)
+        experts.latest = experts.latest.widened(more)
 
 
 def _widen_group(group: Group, more: int) -> None:

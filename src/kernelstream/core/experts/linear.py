@@ -36,8 +36,9 @@ NOISE = 0.1
 #: Rows between two steps of forgetting.
 EVERY = 8
 #: Variance of the weights of p inputs, together, in an expert that expects small ones: each has a
-#: p-th part of it, 1 at most. With 1 for each, what a hundred of them say is all but unknown.
-TOGETHER = 5.0
+#: p-th part of it, 1 at most. With 1 for each, what a hundred of them say is all but unknown. Of
+#: numbers, and of classes.
+TOGETHER_NUMBERS, TOGETHER_CLASSES = 1.0, 5.0
 
 
 class LinearState(NamedTuple):
@@ -48,11 +49,15 @@ class LinearState(NamedTuple):
     weights: NDArray[np.float64]  # (o, w)
 
 
-def first_covariance(inputs: int, width: int, small: bool, diagonal: bool) -> NDArray[np.float64]:
-    """Of the weights before any row: the constant, ``inputs``, and last targets up to ``width``."""
+def first_covariance(
+    inputs: int, width: int, together: float, diagonal: bool
+) -> NDArray[np.float64]:
+    """Of the weights before any row: the constant, ``inputs``, and last targets up to ``width``.
+
+    Those of the inputs have the variance ``together``, and 1 each at most.
+    """
     variances = np.ones((1, width))
-    if small:
-        variances[0, 1 : 1 + inputs] = min(1.0, TOGETHER / inputs)
+    variances[0, 1 : 1 + inputs] = min(1.0, together / inputs)
     return variances if diagonal else np.diag(variances[0])
 
 

@@ -11,11 +11,14 @@ from kernelstream.core.experts.class_mixture import mix_classes
 from kernelstream.core.experts.lags import LagState, lag_pass, new_lags
 from kernelstream.core.experts.linear import (
     LINEAR_STATUS,
+    TOGETHER_CLASSES,
+    TOGETHER_NUMBERS,
     LinearState,
     first_covariance,
     linear_pass,
 )
 from kernelstream.core.experts.mixture import MixtureState
+from kernelstream.core.experts.neighbours import SIZE as NEIGHBOURS
 from kernelstream.core.experts.number_mixture import mix_numbers
 from kernelstream.core.experts.targets import level_pass
 from kernelstream.models._auto._classes import Chains, with_class
@@ -28,40 +31,31 @@ from kernelstream.models._auto._group import (
     is_renewal,
     next_renewal,
 )
-from kernelstream.models._auto._history import FIRST, in_other_units
+from kernelstream.models._auto._history import in_other_units
+from kernelstream.models._auto._latest import Latest
 from kernelstream.models._auto._mixtures import begin_again, new_mixtures, without
+from kernelstream.models._auto._race import EVERY, FIRST_RACE, Learned, compete
 from kernelstream.models._auto._relevance import relevance_of
 from kernelstream.models._auto._sizes import (
     DECAYS,
     LINEAR,
     SCALES,
-    WIDEST_METRIC,
     Sizes,
     lagged_inputs,
 )
 from kernelstream.models._auto._units import near
 
-#: How far length scales may move.
-_COARSEST, _FINEST = 1 / 32, 512.0
+#: Rows after which the leading group may have the most points.
 _MANY = 16384
-#: Rows between two looks at the groups, and before the first race.
-EVERY = FIRST
-_FIRST_RACE = 2048
-#: A finer group gets the points of the race also where its loss is so many times the least: the
-#: losses of 512 rows are no better known, and it is the one that points help most.
-_AS_GOOD = 1.02
-#: A challenger wins also with so many times the loss of the leader, which has twice the points.
-_HANDICAP = 1.1
-#: With less weight on experts for which all rows count alike a stream changes after all.
-_CHANGING = 0.25
 #: Rows after which groups no longer learn from the latest rows again.
 _LAST_REHEARSAL = 2048
 #: The certainty that groups keep where predictions became worse at once.
 _KEPT_IN_DRIFT = 0.02
 
-#: Rows and targets.
-Latest = tuple[NDArray[np.float64], NDArray[np.float64]]
-_NONE: Latest = np.empty((0, 0)), np.empty(0)
+#: What similar rows say of a target is within so many units: one that was far out came by chance.
+_FARTHEST_SIMILAR = 10.0
+
+_NONE: Learned = np.empty((0, 0)), np.empty(0)
 
 
 class Committee:
@@ -81,7 +75,7 @@ class Committee:
         self.sizes, self.delayed, self.forget, self.seed = sizes, delayed, forget, seed
         self.seen = 0
         self.groups: list[Group | None] = [
-            self._group(scale, power, shrinkage, place)
+            self.new_group(scale, power, shrinkage, place)
             for place, (scale, power, shrinkage) in enumerate(SCALES)
         ]
         self.linear = [
@@ -112,7 +106,7 @@ class Committee:
             if group is not None and learned is not None:
                 group.begin_like(learned)
         leader = result.groups[best]
-        if leader is not None and self.seen < _FIRST_RACE and self._is_steady():
+        if leader is not None and self.seen < FIRST_RACE and self.is_steady():
             # Too short for a race, but the rows come again.
             result.raced, result.leader = 1, best
             leader.resize(result.sizes.leading)
@@ -128,7 +122,7 @@ class Committee:
 
     # ---- the parts --------------------------------------------------------------------
 
-    def _group(
+    def new_group(
         self, scale: float, power: float, shrinkage: float, seed: int, full: bool = False
     ) -> Group:
         return Group(
@@ -143,20 +137,29 @@ class Committee:
         status["last"] = 0.0 if self.numbers else -1.0
         width = 1 + self.features + lagged * lagged_inputs(self.outputs, self.numbers)
         # The others expect large weights: where many inputs are exact, these are right.
-        small = forget == 1.0 and not lagged
-        covariance = first_covariance(self.features, width, small, self.sizes.diagonal)
+        together = np.inf
+        if forget == 1.0 and self.numbers:
+            together = TOGETHER_NUMBERS
+        elif forget == 1.0 and not lagged:
+            together = TOGETHER_CLASSES
+        covariance = first_covariance(self.features, width, together, self.sizes.diagonal)
         return LinearState(status, covariance, np.zeros((self.outputs, width)))
 
     @property
     def experts(self) -> int:
-        simple = 2 if self.numbers else len(DECAYS)
-        return self._lag_place() + (self.lags is not None) + simple
+        return self.similar.stop + (2 if self.numbers else len(DECAYS))
 
     def _lag_place(self) -> int:
         """Where the expert on earlier numbers is, after the kernel and linear ones."""
         return SIZE * len(self.groups) + len(self.linear)
 
-    def _uses_last_target(self) -> NDArray[np.bool_]:
+    @property
+    def similar(self) -> slice:
+        """Where the experts on similar rows are; nowhere where labels come late."""
+        first = self._lag_place() + (self.lags is not None)
+        return slice(first, first + NEIGHBOURS * (not self.delayed))
+
+    def _uses_last_rows(self) -> NDArray[np.bool_]:
         found = np.zeros(self.experts, bool)
         first = SIZE * len(self.groups)
         for place, linear in enumerate(self.linear):
@@ -166,9 +169,9 @@ class Committee:
 
     def _fitted(self) -> list[int]:
         """Experts that are fitted to targets, with which they forget or not."""
-        return list(range(self._lag_place() + (self.lags is not None)))
+        return list(range(self.similar.stop))
 
-    def _lasting(self) -> list[int]:
+    def lasting(self) -> list[int]:
         """Experts for which all rows count alike."""
         first = SIZE * len(self.groups)
         found = [SIZE * place for place in range(len(self.groups))]
@@ -177,15 +180,15 @@ class Committee:
         return found if self.lags is None else [*found, self._lag_place()]
 
     def _forgetting(self) -> list[int]:
-        lasting = set(self._lasting())
+        lasting = set(self.lasting())
         return [k for k in self._fitted() if k not in lasting]
 
     def _mixtures(self) -> MixtureState:
         all_ = np.ones(self.experts, bool)
         if self.forget != "auto":  # experts of one kind alone
             all_[self._fitted()] = False
-            all_[self._lasting() if not self.forget else self._forgetting()] = True
-        any_ = all_ & ~self._uses_last_target()
+            all_[self.lasting() if not self.forget else self._forgetting()] = True
+        any_ = all_ & ~self._uses_last_rows()
         sets = np.stack([any_] if self.delayed else [all_, any_])
         used = np.repeat(sets, self.targets, axis=0).astype(np.int64)
         return new_mixtures(used, self.numbers)
@@ -217,7 +220,7 @@ class Committee:
         """Other sizes: caps changed, or there are more classes."""
         for place, group in enumerate(self.groups):
             if group is not None:
-                group.resize(self._size(sizes) if place == self.leader else sizes.most)
+                group.resize(self.leading_size(sizes) if place == self.leader else sizes.most)
         for k, linear in enumerate(self.linear):
             if sizes.diagonal and len(linear.covariance) > 1:
                 diagonal = np.diagonal(linear.covariance)[None].copy()
@@ -240,10 +243,11 @@ class Committee:
         to_renewal = min(next_renewal(age) - age for age in ages)
         return max(1, min(to_look, to_renewal, 2**18 // (self.experts * self.outputs)))
 
-    def run(self, rows: Any, targets: Any, weights: Any) -> NDArray[np.float64]:
+    def run(self, rows: Any, targets: Any, weights: Any, similar: Any) -> NDArray[np.float64]:
         """(n, mixtures, outputs): predictions, each from just before its row was learned.
 
-        Without targets nothing is learned. With them there may be ``room()`` rows at most.
+        ``similar`` (n, ..., outputs) is what rows like each of these say. Without targets nothing
+        is learned. With them there may be ``room()`` rows at most.
         """
         n = len(rows)
         opinions = np.zeros((n, self.experts, self.outputs))
@@ -261,7 +265,10 @@ class Committee:
             first += 1
         if self.lags is not None:
             lag_pass(self.lags, targets, weights, opinions, first)
-            first += 1
+        if not self.delayed:
+            limit = _FARTHEST_SIMILAR if self.numbers else 1.0
+            opinions[:, self.similar] = np.clip(similar, -limit, limit)
+        first = self.similar.stop
         if self.numbers:
             level_pass(self.last, self.level, self.level_seen, targets, opinions, first)
             mix_numbers(self.mixture, opinions, targets, weights, out)
@@ -274,10 +281,14 @@ class Committee:
 
     # ---- between passes ---------------------------------------------------------------
 
-    def change(self, rows: Any, targets: Any, surprised: bool) -> None:
-        """What changes after a pass. ``rows`` and ``targets`` are the latest that were learned."""
-        targets = near(targets) if self.numbers else targets
+    def change(self, latest: Latest, surprised: bool) -> bool:
+        """What changes after a pass, if anything does; ``latest``: the rows that were learned."""
         due = [group for group in self.groups if group is not None and is_renewal(group.age)]
+        look = self.seen % EVERY == 0 and self.seen >= 2 * EVERY
+        if not (due or surprised or look):
+            return False
+        rows, targets = latest.last(self.seen)  # a young one must not learn from rows before it
+        targets = near(targets) if self.numbers else targets
         young = [FIRST_SCALES <= group.age <= _LAST_REHEARSAL for group in due]
         known = relevance_of(rows, as_columns(targets), self.numbers) if any(young) else None
         for each, is_young in zip(due, young, strict=True):
@@ -288,15 +299,17 @@ class Committee:
             for group in self.groups:
                 if group is not None:  # what was certain no longer is
                     group.renew(_KEPT_IN_DRIFT)
-        if self.seen % EVERY == 0 and self.seen >= 2 * EVERY:
-            latest = rows, targets
-            self._judge_challenger()
-            self._undo_race(latest)
-            self._race(latest)
-            self._lead()
-            self._move(latest)
+        if look:
+            compete(self, (rows, targets))
             follow(self, rows)
             catch_up(self)
+        return True
+
+    def scales(self) -> NDArray[np.float64]:
+        """(p,): those of columns, as the best group has learned them."""
+        group = self.groups[int(np.argmin(self.group_losses()))]
+        assert group is not None
+        return group.column_scales()
 
     def recent(self) -> NDArray[np.float64]:
         """(e,): shares lately, on the next row of the stream; of several targets on average."""
@@ -338,7 +351,7 @@ class Committee:
                 found[place] = shares @ group.state.losses / shares.sum()
         return found
 
-    def _place(self, place: int, group: Group | None, latest: Latest = _NONE) -> None:
+    def place(self, place: int, group: Group | None, latest: Learned = _NONE) -> None:
         """Another group in this place, which learns from the latest rows; or none."""
         self.groups[place] = group
         if place == self.leader and not self.raced:
@@ -351,105 +364,12 @@ class Committee:
         used = self.allowed[:, mine] * (group is not None)
         begin_again(self.mixture, mine, used, self.numbers)
 
-    def _judge_challenger(self) -> None:
-        """The group with a full metric stays if with more points it is better than the leader."""
-        if self.challenger < 0 or self.seen < 2 * self.raced:
-            return
-        losses, place = self.group_losses(), self.challenger
-        group = self.groups[place]
-        if group is not None and losses[place] < _HANDICAP * losses[self.leader]:
-            losses[[k for k, other in enumerate(self.groups) if other is None or k == place]] = -1
-            self._place(int(np.argmax(losses)), None)
-            old, self.leader = self.groups[self.leader], place
-            if old is not None:
-                old.resize(self.sizes.most)
-            group.resize(self._size(self.sizes))
-        else:
-            self._place(place, None)
-        self.challenger = -1
-
-    def _size(self, sizes: Sizes) -> int:
+    def leading_size(self, sizes: Sizes) -> int:
         """Points of the leading group: more when there are rows enough to learn them from."""
         if not self.raced:
             return sizes.changing
         return sizes.large if self.seen >= _MANY else sizes.leading
 
-    def _lead(self) -> None:
-        """Now and then look whether the right group has the points, and enough of them."""
-        if not self.raced or self.challenger >= 0 or self.seen & (self.seen - 1):
-            return
-        recent = self.recent()[: SIZE * len(self.groups)].reshape(-1, SIZE).sum(axis=1)
-        best, leader = int(np.argmax(recent)), self.groups[self.leader]
-        if recent[best] > 0.5 and recent[self.leader] < 0.25 and leader is not None:
-            leader.resize(self.sizes.most)
-            self.leader, leader = best, self.groups[best]
-        if leader is not None:
-            leader.resize(self._size(self.sizes))
-
-    def _is_steady(self) -> bool:
+    def is_steady(self) -> bool:
         """Whether experts for which all rows count alike have most of the weight."""
-        return bool(self.recent()[self._lasting()].sum() > 0.5)
-
-    def _race(self, latest: Latest) -> None:
-        """Where the stream does not change, the best length scale gets more points."""
-        if self.raced or self.seen < _FIRST_RACE or self.seen & (self.seen - 1):
-            return
-        if not self._is_steady():
-            return
-        losses = self.group_losses()
-        scales = [0.0 if group is None else group.scale for group in self.groups]
-        as_good = losses <= _AS_GOOD * losses.min()
-        self.raced, self.leader = self.seen, int(np.argmax(np.where(as_good, scales, 0.0)))
-        leader, worst = self.groups[self.leader], int(np.argmax(losses))
-        assert leader is not None
-        for place, group in enumerate(self.groups):
-            if group is not None and place != self.leader:
-                group.resize(self.sizes.most)
-        leader.resize(self._size(self.sizes))
-        if self.features <= WIDEST_METRIC:
-            group = self._group(max(leader.scale, 2.0), 1.0, 4.0, self.seen, full=True)
-            self._place(worst, group, latest)
-            self.challenger = worst
-        else:
-            self._place(worst, None)
-
-    def _undo_race(self, latest: Latest) -> None:
-        """Where the stream changes after all, three length scales compete again."""
-        if not self.raced or self.challenger >= 0:
-            return
-        empty = [place for place, group in enumerate(self.groups) if group is None]
-        if not empty or self.recent()[self._lasting()].sum() >= _CHANGING:
-            return
-        for group in self.groups:
-            if group is not None:
-                group.resize(self.sizes.most)
-        known = {group.scale for group in self.groups if group is not None}
-        for place in empty:
-            scale = next(scale for scale, *_ in SCALES if scale not in known)
-            known.add(scale)
-            _, power, shrinkage = SCALES[place]
-            self._place(place, self._group(scale, power, shrinkage, self.seen), latest)
-        self.raced, self.leader = 0, -1
-
-    def _move(self, latest: Latest) -> None:
-        """A length scale beyond the best one, in place of one at the other end without weight."""
-        if self.raced or self.seen - self.moved < 2 * EVERY:
-            return
-        losses = self.group_losses()
-        scales = [group.scale for group in self.groups if group is not None]
-        coarse, middle, fine = np.argsort(scales)
-        for edge, other, factor in ((fine, coarse, 4.0), (coarse, fine, 0.25)):
-            mine = slice(SIZE * other, SIZE * (other + 1))
-            weight = self.recent()[mine].sum()
-            better = losses.argmin() == edge and losses[edge] < 0.97 * losses[middle]
-            scale, old = scales[edge] * factor, scales[other]
-            if not better or weight >= 0.01 or not _COARSEST <= scale <= _FINEST:
-                continue
-            if self.closed.get(scale, (0, 0))[0] > self.seen:
-                continue
-            openings = self.closed.get(old, (0, 0))[1] + 1
-            self.closed[old] = (self.seen + 1024 * 2**openings, openings)
-            _, power, shrinkage = SCALES[other]
-            self._place(other, self._group(scale, power, shrinkage, self.seen), latest)
-            self.moved = self.seen
-            return
+        return bool(self.recent()[self.lasting()].sum() > 0.5)

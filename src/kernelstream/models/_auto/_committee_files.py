@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from kernelstream.core.experts.neighbours import SIZE as NEIGHBOURS
+from kernelstream.core.experts.number_mixture import NUMBER_POOLS
 from kernelstream.models._auto._classes import Chains
 from kernelstream.models._auto._committee import Committee
 from kernelstream.models._auto._files import (
@@ -18,6 +20,7 @@ from kernelstream.models._auto._files import (
     record,
 )
 from kernelstream.models._auto._group import RATES, SIZE
+from kernelstream.models._auto._mixtures import BY_EXPERT
 from kernelstream.models._auto._sizes import DECAYS, Sizes
 from kernelstream.parts import Arrays, part_of, prefixed
 
@@ -96,15 +99,18 @@ def read_committee(
 
 def _as_now(committee: Committee, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
     """Earlier files have a scale of errors for each expert, calibrate by first-order steps, mix
-    numbers in two ways, or never nearer to the simplest experts, and have one pool, whose powers
-    of classes moved by first-order steps.
+    numbers in two ways, or never nearer to the simplest experts, have one pool, whose powers of
+    classes moved by first-order steps, and no experts on similar rows.
 
     The scale of all of them together, the three numbers of the calibration and the powers are where
     it begins; the third way of numbers, and what is nearer, predicts nothing until it has learned.
     """
     mixture, found = committee.mixture, dict(arrays)
+    experts = found["mixture_used"].shape[-1]
+    if not committee.delayed and experts == committee.experts - NEIGHBOURS:
+        found |= _with_similar(committee, found)
     scales, numbers = found["mixture_scales"], found["mixture_calibration"]
-    if scales.shape == (len(mixture.used), committee.experts + 2):
+    if scales.shape == (len(mixture.used), experts + 2):
         found["mixture_scales"] = np.ascontiguousarray(scales[:, -2])
     if numbers.shape == (len(mixture.used), 6) and numbers.dtype == np.float64:
         found["mixture_calibration"] = np.column_stack([numbers[:, :3], mixture.calibration[:, 3:]])
@@ -124,6 +130,21 @@ def _as_now(committee: Committee, arrays: Mapping[str, Any]) -> Mapping[str, Any
         found["mixture_answers"][:, :1] = 1.0
     if "owners" not in found:
         found |= _fewer_rows(committee, found)
+    return found
+
+
+def _with_similar(committee: Committee, arrays: Mapping[str, Any]) -> Arrays:
+    """Mixtures of files without experts on similar rows: these have no share until they learn."""
+    mine, used = committee.similar, committee.mixture.used
+    places = np.full(NEIGHBOURS, mine.start)
+    names = [f"mixture_{name}" for name in (*BY_EXPERT, "squares")]
+    found = {name: np.insert(arrays[name], places, 0, axis=-1) for name in names if name in arrays}
+    found["mixture_used"][:, mine] = used[:, mine]
+    if "mixture_squares" in found:
+        squares = np.insert(found["mixture_squares"], places, 0, axis=-2)
+        for k in range(mine.start, mine.stop):
+            squares[:, k, k] = NUMBER_POOLS[0].spread * used[:, k]
+        found["mixture_squares"] = squares
     return found
 
 

@@ -11,7 +11,7 @@ from kernelstream.models._auto._sizes import SCALES
 
 #: Rows before any of it.
 _FROM = 2048
-#: A group that has more of the weight leads, and one that has less no longer does.
+#: A group that has more of the weight of all groups leads, and one that has less no longer does.
 _MOST_WEIGHT, _LITTLE_WEIGHT = 0.5, 0.25
 #: Points help where the length scales have moved to finer ones, and where the span of those that
 #: there are misses more of the rows: mean squared distance, per k(x, x). Coarse functions of many
@@ -30,11 +30,12 @@ def follow(committee: Any, rows: Any) -> None:
         return
     recent = committee.recent()[: SIZE * len(committee.groups)].reshape(-1, SIZE)
     weights, sizes = recent.sum(axis=1), committee.sizes
+    weights /= weights.sum()
     best, leader = int(np.argmax(weights)), committee.leader
     group = committee.groups[best]
     if best == leader or weights[best] < _MOST_WEIGHT or group.order < sizes.most:
         return
-    if group.scale <= _COARSE or recent[best, 0] > 0.5 * weights[best]:
+    if group.scale <= _COARSE or recent[best, 0] > 0.5 * recent[best].sum():
         return
     if group.uncovered(rows[-_LOOKED_AT:]) < _UNCOVERED:
         return

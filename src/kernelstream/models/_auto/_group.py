@@ -250,9 +250,13 @@ class Group:
         n = self.order
         return self.state.weights[:, :n] @ unpacked(self.state.inverse, n)
 
+    def column_scales(self) -> NDArray[np.float64]:
+        """(p,): how differences along each column count in distances."""
+        return np.square(self.turn).sum(axis=0) if len(self.turn) else self.state.scales
+
     def begin_like(self, other: Group) -> None:
         """Begin with the scales of columns that another group has learned."""
-        learned = np.square(other.turn).sum(axis=0) if len(other.turn) else other.state.scales
+        learned = other.column_scales()
         self.base = learned / learned.mean()
         self.state.scales[:] = self.base
 

@@ -14,7 +14,7 @@ from kernelstream.core.experts.number_mixture import NUMBER_POOLS, SIMPLEST, WHO
 #: Arrays whose last axis has a number for each expert, and sums to 1.
 _SHARES = ("shares", "past", "recent", "wide_shares", "wide_past")
 #: All arrays with such an axis.
-_BY_EXPERT = ("used", "powers", "covariance", *_SHARES)
+BY_EXPERT = ("used", "powers", "covariance", *_SHARES)
 
 
 def pools_of(numbers: bool) -> tuple[Pool, ...]:
@@ -67,7 +67,7 @@ def begin_again(mixture: MixtureState, mine: slice, used: Any, numbers: bool) ->
 def without(mixture: MixtureState, place: int) -> MixtureState:
     """The same without an expert."""
     changed = {}
-    for name in _BY_EXPERT:
+    for name in BY_EXPERT:
         kept = np.delete(getattr(mixture, name), place, axis=-1)
         if name == "covariance":
             kept = np.delete(kept, place, axis=-2)

@@ -10,9 +10,11 @@ import numpy as np
 from kernelstream.core.experts.contest import CONTEST_STATUS
 from kernelstream.core.experts.lags import KEPT, WIDTH
 from kernelstream.core.experts.linear import LINEAR_STATUS
+from kernelstream.core.experts.neighbours import SIZE as NEIGHBOURS
 from kernelstream.models._auto._group import SIZE, Group
 from kernelstream.models._auto._history import History
 from kernelstream.models._auto._intervals import Intervals
+from kernelstream.models._auto._latest import Latest
 from kernelstream.models._auto._mixtures import pools_of
 
 #: gamma times features of the groups at the beginning, and how they learn scales of columns.
@@ -53,7 +55,7 @@ class Sizes(NamedTuple):
 
     most: int  # points of a group
     large: int  # points of the leading group in the end
-    memory: int  # rows that a new group learns from
+    memory: int  # latest rows: new groups learn from them, and similar ones predict
     diagonal: bool  # whether linear experts keep the diagonal of their covariance alone
     young: int = 0  # points of each group of a committee on trial; 0: there is none
     lags: bool = False  # whether an expert predicts numbers from earlier ones
@@ -160,7 +162,7 @@ def nbytes_for(features: int, outputs: int, numbers: bool, delayed: bool, sizes:
         committees += _committee_bytes(*shape, sizes.on_trial())
     errors = Intervals.nbytes_for(outputs * (1 if delayed else 2)) if numbers else 0
     targets = outputs if numbers else 1
-    memory = 8 * (sizes.memory + 9) * (features + targets)
+    memory = Latest.nbytes_for(features, targets, sizes.memory) + 8 * 9 * (features + targets)
     contest = CONTEST_STATUS.itemsize + 16 * targets
     return committees + errors + memory + History.nbytes_for(targets) + contest
 
@@ -174,6 +176,7 @@ def _committee_bytes(
     turned, long = (Group.nbytes_for(*shape, m, full) for m in sizes[:2])
     groups = max(3 * small, large + small + turned, long + small)
     experts, count = 0, len(SCALES) * SIZE + (2 if numbers else len(DECAYS))
+    count += 0 if delayed else NEIGHBOURS
     for lagged, _ in LINEAR:
         if not (lagged and delayed):
             width = 1 + features + lagged_inputs(outputs, numbers) * lagged

@@ -24,9 +24,6 @@ from kernelstream.models._auto._succession import Succession
 from kernelstream.models._auto._units import RowUnits
 from kernelstream.parts import Arrays, part_of, prefixed
 
-#: Arrays of the rows that new experts learn from.
-_MEMORY = ("memory_rows", "memory_targets")
-
 
 class AutoState(UnitState):
     """Units of rows and targets, and the committee that learns in them."""
@@ -84,7 +81,7 @@ class AutoState(UnitState):
             arrays |= prefixed("young_", young)
         header["history"], history = experts.history.to_document()
         arrays |= prefixed("units_", self.rows.columns._asdict()) | prefixed("history_", history)
-        arrays |= {name: getattr(experts, name).copy() for name in _MEMORY}
+        arrays |= prefixed("memory_", experts.latest.to_arrays())
         if self.intervals is not None:
             arrays |= prefixed("intervals_", self.intervals.to_arrays())
         return header, arrays
@@ -125,8 +122,7 @@ class AutoState(UnitState):
         fill(result.rows.columns._asdict(), part_of("units_", arrays))
         experts.seen, experts.marks_met = header["rows"], header["marks_met"]
         experts.began = header["began"]
-        for name in _MEMORY:
-            setattr(experts, name, arrays[name])
+        experts.latest.fill(part_of("memory_", arrays), outputs)
         history = part_of("history_", arrays)
         experts.history = History.from_document(header["history"], history, experts.seen, targets)
         _check_succession(experts)
@@ -160,15 +156,3 @@ def _check_succession(experts: Succession) -> None:
         raise ValueError("the numbers of the contest are out of range")
     if young is not None and established.numbers and not (experts.scales[1] > 0.0).all():
         raise ValueError("the numbers of the contest are out of range")
-    rows = len(experts.memory_targets)
-    each = experts.memory_targets.shape[1:]
-    if experts.memory_rows.shape != (rows, established.features) or (
-        rows > established.sizes.memory
-        or each != (() if established.targets == 1 else (established.targets,))
-    ):
-        raise ValueError("the remembered rows contradict the state")
-    if not all(np.isfinite(getattr(experts, name)).all() for name in _MEMORY):
-        raise ValueError("the remembered rows are not finite")
-    known = np.arange(established.outputs)
-    if not established.numbers and not np.isin(experts.memory_targets, known).all():
-        raise ValueError("the remembered rows have unknown classes")

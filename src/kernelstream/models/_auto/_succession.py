@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelstream.core.experts.contest import CONTEST_STATUS, contest
-from kernelstream.models._auto._committee import EVERY, Committee
+from kernelstream.models._auto._committee import Committee
 from kernelstream.models._auto._group import as_columns
 from kernelstream.models._auto._history import TOLD, History, in_other_units
+from kernelstream.models._auto._latest import Latest
+from kernelstream.models._auto._race import EVERY
 from kernelstream.models._auto._sizes import Sizes
 from kernelstream.models._auto._told import shares_of
 
@@ -23,7 +25,7 @@ _BEGIN = -2.0
 
 
 class Succession:
-    """One committee, at times two, the rows that new experts learn from, and the record of it all.
+    """One committee, at times two, the latest rows, and the record of it all.
 
     After a sudden change what was learned is worth less than nothing: experts must unlearn it.
     Where predictions become worse a second committee begins that knows nothing. Of the two the
@@ -37,8 +39,11 @@ class Succession:
         self.status = np.zeros(1, CONTEST_STATUS)
         targets = established.targets
         self.scales = np.zeros((2, targets))  # squared errors of numbers, of both
-        self.memory_rows = np.empty((0, established.features))
-        self.memory_targets = np.empty(0 if targets == 1 else (0, targets))
+        self.latest = Latest(
+            established.features, targets, established.numbers, established.sizes.memory,
+            predicts=not established.delayed,
+        )  # fmt: skip
+        self.latest.follow_scales(established.scales())
         self.history = History(targets)
         self.marks_met = 0  # marks of the history that were answered
         self.began = 0  # committees that took over
@@ -63,8 +68,7 @@ class Succession:
 
     @property
     def nbytes(self) -> int:
-        held = self.memory_rows.nbytes + self.memory_targets.nbytes + self.history.nbytes
-        held += self.status.nbytes + self.scales.nbytes
+        held = self.latest.nbytes + self.history.nbytes + self.status.nbytes + self.scales.nbytes
         return held + sum(each.nbytes for each in self.committees)
 
     @property
@@ -80,7 +84,7 @@ class Succession:
         """Room for one more class, at ``place``."""
         for each in self.committees:
             each.add_output(place)
-        self.memory_targets[self.memory_targets >= place] += 1.0
+        self.latest.add_class(place)
 
     def resize(self, sizes: Sizes) -> None:
         """Other sizes: caps changed, or there are more classes."""
@@ -90,14 +94,13 @@ class Succession:
                 self._end_trial(young_stays=False)
             else:
                 self.young.resize(self.established.sizes.on_trial())
-        self.memory_rows = self.memory_rows[-sizes.memory :].copy()
-        self.memory_targets = self.memory_targets[-sizes.memory :].copy()
+        self.latest = self.latest.resize(sizes.memory)
 
     def change_units(self, shift: Any, stretch: Any) -> None:
         """Targets are now (y + shift) * stretch of what they were; of several, arrays."""
         for each in self.committees:
             each.change_units(shift, stretch)
-        self.memory_targets = (self.memory_targets + shift) * stretch
+        self.latest.change_units(shift, stretch)
         self.history.change_units(stretch)
         self.scales = in_other_units(self.scales, stretch)
 
@@ -112,16 +115,14 @@ class Succession:
 
         Without targets nothing is learned. With them there may be ``room()`` rows at most.
         """
+        columns = as_columns(targets)
+        similar = self.latest.run(rows, columns, self.outputs)
         if not len(targets):
-            return self.leading.run(rows, targets, weights)
-        made = [each.run(rows, targets, weights) for each in self.committees]
+            return self.leading.run(rows, targets, weights, similar)
+        made = [each.run(rows, targets, weights, similar) for each in self.committees]
         first, out = made[0], np.empty_like(made[0])
-        second = made[1] if len(made) > 1 else first[:0]
-        numbers, columns = self.established.numbers, as_columns(targets)
+        second, numbers = made[1] if len(made) > 1 else first[:0], self.established.numbers
         contest(self.status, self.scales, numbers, first, second, columns, weights, out)
-        keep = self.established.sizes.memory
-        self.memory_rows = np.concatenate([self.memory_rows, rows])[-keep:]
-        self.memory_targets = np.concatenate([self.memory_targets, targets])[-keep:]
         if numbers:
             errors = np.abs(columns - out[:, 0])
         else:  # the probability of the other classes
@@ -141,11 +142,13 @@ class Succession:
         young_stays = self._verdict(changed) if look else None
         if young_stays is False:
             self._end_trial(young_stays=False)
+        changes = False
         for each in self.committees[1:] if young_stays else self.committees:  # those that stay
-            own = slice(-each.seen, None)  # a young one must not learn from rows before it
-            each.change(self.memory_rows[own], self.memory_targets[own], surprised)
+            changes |= each.change(self.latest, surprised)
         if young_stays:
             self._end_trial(young_stays=True)
+        if changes:
+            self.latest.follow_scales(self.established.scales())
         if look and young_stays is None:
             self._try(changed)
         if history.is_due(self.seen):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelstream.core.experts.neighbours import NEAREST
 from kernelstream.models._auto._group import SIZE
 from kernelstream.models._auto._history import GROUPS, WIDTH
 
@@ -29,10 +30,10 @@ def shares_of(committee: Any) -> NDArray[np.float64]:
     first = SIZE * len(committee.groups)
     last = first + len(committee.linear)
     lagged = np.array([linear.status[0]["lagged"] for linear in committee.linear], bool)
-    linear, others = shares[first:last], shares[last:]
-    return np.array(
-        [*found, linear[~lagged].sum(), linear[lagged].sum(), others[:-1].sum(), others[-1]]
-    )
+    similar = committee.similar
+    linear, others = shares[first:last], np.delete(shares, similar)[last:]
+    kinds = linear[~lagged], linear[lagged], shares[similar], others[:-1], others[-1]
+    return np.array([*found, *(kind.sum() for kind in kinds)])
 
 
 def slopes_of(committee: Any) -> NDArray[np.float64]:
@@ -69,13 +70,16 @@ def expert_shares(committee: Any) -> dict[str, float]:
         names.append(kernel)
         names += [f"{kernel}, adaptive, step {rate:g}" for rate in group.state.rates]
     last, level = _others(committee.numbers)
-    if committee.lags is not None:
-        last.insert(1, "earlier values")
     for linear in committee.linear:
         status = linear.status[0]
         name = f"linear with the {last[0]}" if status["lagged"] else "linear"
         names.append(name + ", forgetting" * bool(status["forget"] < 1.0))
-    names += [*last[1:], level]
+    last = last[1:]
+    if committee.lags is not None:
+        names.append("earlier values")
+    if not committee.delayed:
+        names += ["most similar row", f"{NEAREST} similar rows"]
+    names += [*last, level]
     mixture = committee.mixture
     shares = {
         name: float(share)
@@ -112,7 +116,7 @@ def families(records: NDArray[Any], numbers: bool) -> dict[str, NDArray[np.float
             add(f"{_kernel_name(scale)}, adaptive", where, first)
     last = _others(numbers)[0][0]
     level = _others(numbers)[1]
-    others = ("linear", f"linear with the {last}", f"{last}s", level)
+    others = ("linear", f"linear with the {last}", "similar rows", f"{last}s", level)
     for name, shares in zip(others, records[:, 3 * GROUPS :].T, strict=True):
         add(name, slice(None), shares.astype(np.float64))
     used = {name: shares for name, shares in columns.items() if shares.any()}
@@ -156,8 +160,9 @@ def _of_experts(record: NDArray[np.float64], numbers: bool) -> str:
     kinds = {
         "a nonlinear model": record[1 : 3 * GROUPS : 3].sum(),
         "a nonlinear model that follows changes": record[2 : 3 * GROUPS : 3].sum(),
-        "a linear model": record[-4],
-        f"a linear model that knows the last {last}": record[-3],
+        "a linear model": record[-5],
+        f"a linear model that knows the last {last}": record[-4],
+        "rows like it lately": record[-3],
         f"the last {last}s alone": record[-2],
         level: record[-1],
     }
