@@ -60,7 +60,7 @@ def test_other_scales_and_sizes_are_the_same_as_from_the_beginning():
     again.run(X[-16:], Y[-16:], 2)
     latest.change_units(np.array([1.0, 0.0]), np.array([2.0, 3.0]))
     new = random.normal(size=(4, 3)), np.empty((0, 2))
-    expected = (again.run(*new, 2) + [1.0, 0.0]) * [2.0, 3.0]
+    expected = (again.run(*new, 2) + np.array([1.0, 0.0])) * np.array([2.0, 3.0])
     np.testing.assert_allclose(latest.run(*new, 2), expected, rtol=1e-12)
     wider = latest.widened(1)
     wide = np.column_stack([new[0], np.zeros(4)])

@@ -356,7 +356,7 @@ class SimilarRows:
         if self.classes:
             said = self._probabilities(found, weights)
             if target is not None and len(found):
-                self.right = 0.999 * (self.right + [found[0] == target, 1.0])
+                self.right = 0.999 * (self.right + np.array([found[0] == target, 1.0]))
         else:
             said = np.array([found[0], weights @ found / weights.sum()] if order else [0.0, 0.0])
         if target is not None:
