@@ -212,6 +212,7 @@ PARTS: dict[str, Without] = {
         lambda c: np.setdiff1d(np.flatnonzero(c._uses_last_rows()), np.r_[c.similar])
     ),
     "earlier values": _experts(lambda c: [] if c.lags is None else [c._lag_place()]),
+    "trees": _experts(lambda c: c.trees),
     "similar rows": _experts(lambda c: c.similar),
     "learned scales": _method(group.Group, "_learn_metric"),
     "relevance of columns": _method(committee, "relevance_of"),

@@ -213,11 +213,12 @@ def test_stored_points_of_experts_add_up(method, classes):
         rest = model.model.predict(X) - totals[:, 0]
         if method == "krlst":
             assert rest == pytest.approx(np.full(9, state.targets.center), abs=1e-9)
-        else:  # linear experts and the mean: a plane
+        else:  # linear experts and the mean: a plane; and trees
             X = model.preparation.transform(model._batch(rows))
             measured = state.rows.measure(check_rows(model.model, X), learning=False)
             rest = model.model.predict(X) - model.model._point_votes(X)[1].sum(axis=1)[:, 0]
-            plane = np.column_stack([np.ones(400), measured])
+            trees = state.experts.forest.run(measured, np.empty((0, 1)), np.ones(400))[:, 0]
+            plane = np.column_stack([np.ones(400), measured, trees])
             off = rest - plane @ np.linalg.lstsq(plane, rest, rcond=None)[0]
             assert np.abs(off).max() < 1e-9 * np.abs(rest).max()
 

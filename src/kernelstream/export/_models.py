@@ -12,13 +12,15 @@ from scipy.linalg import eigh
 from kernelstream.core import calibration
 from kernelstream.core import kernel as core
 from kernelstream.core.experts.class_mixture import FLOOR
+from kernelstream.core.experts.forest import SLIGHT
 from kernelstream.core.experts.mixture import MixtureState
 from kernelstream.export._preparation import features_of, in_moving_units
 from kernelstream.export.program import Input, Program, Vector
 from kernelstream.kernels import Kernel
-from kernelstream.models._auto._committee import Committee
+from kernelstream.models._auto._forest import Forest
 from kernelstream.models._auto._group import SIZE, Group, unpacked
 from kernelstream.models._auto._mixtures import weights_of_any_row
+from kernelstream.models._auto._succession import Succession
 from kernelstream.models._auto._tracker import Tracker
 from kernelstream.models._auto._units import _LARGEST, RowUnits, _folded
 from kernelstream.models._base import KernelEstimator
@@ -150,7 +152,7 @@ def _(estimator: ExpertEstimator, program: Program, features: Vector) -> Vector:
     result = (
         tracker_values(experts, rows)
         if isinstance(experts, Tracker)
-        else committee_values(experts.leading, rows)
+        else committee_values(experts, rows)
     )
     if state.targets is None:
         return result
@@ -271,8 +273,9 @@ def tracker_values(tracker: Tracker, rows: Vector) -> Vector:
     return _Group(tracker.group, rows).expert(0)
 
 
-def committee_values(committee: Committee, rows: Vector) -> Vector:
+def committee_values(experts: Succession, rows: Vector) -> Vector:
     """The mixture for any row: without experts that look at the last target."""
+    committee = experts.leading
     mixture = committee.mixture
     used = mixture.used[-1]
     opinions: dict[int, Vector] = {}
@@ -287,6 +290,9 @@ def committee_values(committee: Committee, rows: Vector) -> Vector:
     for place, linear in enumerate(committee.linear, first):
         if used[place]:
             opinions[place] = _linear(linear, rows, committee.numbers)
+    trees = committee.trees
+    if experts.forest is not None and used[trees].any():
+        opinions[trees.start] = _forest(experts.forest, rows)
     last = committee.experts - 1
     if used[last]:
         if committee.numbers:
@@ -312,6 +318,22 @@ def _linear(linear: Any, rows: Vector, numbers: bool) -> Vector:
     diagonal = len(covariance) == 1
     variance = (x * x).dot(covariance[0]) if diagonal else _quadratic(x, covariance)
     return (values * _shrink(variance.maximum(1e-12))).softmax()
+
+
+def _forest(forest: Forest, rows: Vector) -> Vector:
+    """All trees; see ``core.experts.forest.forest_pass``."""
+    errors, found = forest.state.errors[:, 3], []
+    weights = np.ones(len(errors)) if forest.numbers else (1.0 - errors) ** 2 + SLIGHT
+    for k, weight in enumerate((weights / weights.sum()).tolist()):
+        columns, cuts, turns, values = forest.tree(k)
+        if not len(columns):
+            found.append(rows.program.vector(weight * values[0]))
+            continue
+        # A row is in the leaf to which it turns right where it must, and nowhere else.
+        right = rows.pick(columns.tolist()) > cuts
+        inside = right.product(turns) > (turns > 0.0).sum(axis=0) - 0.5
+        found.append(inside.product(weight * values))
+    return rows.program.total(found)
 
 
 def _mix_numbers(

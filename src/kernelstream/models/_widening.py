@@ -87,6 +87,8 @@ def _widen_units(state: UnitState, more: int) -> None:
         for committee in experts.committees:
             _widen_committee(committee, more)
         experts.latest = experts.latest.widened(more)
+        if experts.forest is not None:
+            experts.forest.features += more
 
 
 def _widen_group(group: Group, more: int) -> None:

@@ -94,11 +94,11 @@ class _Auto(ExpertEstimator):
 
     # ---- state ------------------------------------------------------------------------
 
-    def _sizes(self, outputs: int, lags: bool = True) -> Sizes:
+    def _sizes(self, outputs: int, lags: bool = True, trees: bool = True) -> Sizes:
         width = RowUnits(self.n_features_in_, False).width
         shape = width, outputs, self._numbers, self.labels_delayed
         most = _USUAL_BYTES if self.max_bytes == "auto" else self.max_bytes
-        return plan(*shape, self.max_points, most, lags and self.forget is not True)
+        return plan(*shape, self.max_points, most, lags and self.forget is not True, trees)
 
     def _new_state(self, seed: int) -> AutoState:
         return AutoState(
@@ -113,7 +113,8 @@ class _Auto(ExpertEstimator):
         """Sizes for so many outputs and the caps as they are now."""
         experts = self._state.experts
         known = experts.established.sizes
-        sizes = self._sizes(outputs, known.lags)  # what went before does not come back
+        # What went before does not come back.
+        sizes = self._sizes(outputs, known.lags, known.leaves > 0)
         if sizes._replace(diagonal=False) != known._replace(diagonal=False):
             experts.resize(sizes)
 
@@ -152,7 +153,7 @@ class _Auto(ExpertEstimator):
     def column_importances_(self) -> NDArray[np.float64]:
         """(p,): how strongly predictions react to each column, as parts of 1."""
         state = self._fitted()
-        return state.rows.spread(slopes_of(state.committee))  # type: ignore[no-any-return]
+        return state.rows.spread(slopes_of(state.experts))  # type: ignore[no-any-return]
 
     def _what_it_did(self, importances: Mapping[str, float]) -> str:
         return in_a_sentence(self._fitted().experts, importances)

@@ -53,7 +53,7 @@ _LAST_REHEARSAL = 2048
 _KEPT_IN_DRIFT = 0.02
 
 #: What similar rows say of a target is within so many units: one that was far out came by chance.
-_FARTHEST_SIMILAR = 10.0
+_FARTHEST = 10.0
 
 _NONE: Learned = np.empty((0, 0)), np.empty(0)
 
@@ -154,9 +154,15 @@ class Committee:
         return SIZE * len(self.groups) + len(self.linear)
 
     @property
+    def trees(self) -> slice:
+        """Where the trees are, one expert together."""
+        first = self._lag_place() + (self.lags is not None)
+        return slice(first, first + (self.sizes.leaves > 0))
+
+    @property
     def similar(self) -> slice:
         """Where the experts on similar rows are; nowhere where labels come late."""
-        first = self._lag_place() + (self.lags is not None)
+        first = self.trees.stop
         return slice(first, first + NEIGHBOURS * (not self.delayed))
 
     def _uses_last_rows(self) -> NDArray[np.bool_]:
@@ -165,6 +171,7 @@ class Committee:
         for place, linear in enumerate(self.linear):
             found[first + place] = linear.status[0]["lagged"]
         found[self._lag_place() : -1] = True
+        found[self.trees] = False
         return found
 
     def _fitted(self) -> list[int]:
@@ -225,14 +232,20 @@ class Committee:
             if sizes.diagonal and len(linear.covariance) > 1:
                 diagonal = np.diagonal(linear.covariance)[None].copy()
                 self.linear[k] = linear._replace(covariance=diagonal)
+        if self.sizes.leaves and not sizes.leaves:
+            self._leave(self.trees.start)
         if self.lags is not None and not sizes.lags:
-            self.mixture = without(self.mixture, self._lag_place())
-            self.allowed = np.delete(self.allowed, self._lag_place(), axis=1)
+            self._leave(self._lag_place())
             self.lags = None
         # A diagonal stays one, as the rest of the covariance is gone, and so are earlier numbers.
         self.sizes = sizes._replace(
             diagonal=sizes.diagonal or self.sizes.diagonal, lags=self.lags is not None
         )
+
+    def _leave(self, place: int) -> None:
+        """Mix without an expert from now on."""
+        self.mixture = without(self.mixture, place)
+        self.allowed = np.delete(self.allowed, place, axis=1)
 
     # ---- rows -------------------------------------------------------------------------
 
@@ -243,10 +256,10 @@ class Committee:
         to_renewal = min(next_renewal(age) - age for age in ages)
         return max(1, min(to_look, to_renewal, 2**18 // (self.experts * self.outputs)))
 
-    def run(self, rows: Any, targets: Any, weights: Any, similar: Any) -> NDArray[np.float64]:
+    def run(self, rows: Any, targets: Any, weights: Any, shared: Any) -> NDArray[np.float64]:
         """(n, mixtures, outputs): predictions, each from just before its row was learned.
 
-        ``similar`` (n, ..., outputs) is what rows like each of these say. Without targets nothing
+        ``shared`` (n, ..., outputs) is what trees and similar rows say. Without targets nothing
         is learned. With them there may be ``room()`` rows at most.
         """
         n = len(rows)
@@ -265,9 +278,8 @@ class Committee:
             first += 1
         if self.lags is not None:
             lag_pass(self.lags, targets, weights, opinions, first)
-        if not self.delayed:
-            limit = _FARTHEST_SIMILAR if self.numbers else 1.0
-            opinions[:, self.similar] = np.clip(similar, -limit, limit)
+        limit = _FARTHEST if self.numbers else 1.0
+        opinions[:, self.trees.start : self.similar.stop] = np.clip(shared, -limit, limit)
         first = self.similar.stop
         if self.numbers:
             level_pass(self.last, self.level, self.level_seen, targets, opinions, first)

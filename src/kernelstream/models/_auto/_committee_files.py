@@ -19,9 +19,11 @@ from kernelstream.models._auto._files import (
     read_group,
     record,
 )
+from kernelstream.models._auto._forest import LEAVES
 from kernelstream.models._auto._group import RATES, SIZE
 from kernelstream.models._auto._mixtures import BY_EXPERT
 from kernelstream.models._auto._sizes import DECAYS, Sizes
+from kernelstream.models._auto._units import WIDEST
 from kernelstream.parts import Arrays, part_of, prefixed
 
 _COUNTS = ("seen", "raced", "moved", "seed")
@@ -52,8 +54,11 @@ def committee_document(committee: Committee) -> tuple[dict[str, Any], Arrays]:
 def read_settings(header: Mapping[str, Any]) -> tuple[Sizes, bool, bool | str]:
     """Sizes, whether labels are delayed, what is forgotten; ValueError if they cannot be."""
     sizes, delayed, forget = Sizes(*header["sizes"]), header["delayed"], header["forget"]
-    if not are_counts([sizes.most, sizes.large, sizes.memory, sizes.young, header["seed"]]):
+    counts = sizes.most, sizes.large, sizes.memory, sizes.young, sizes.leaves, sizes.columns
+    if not are_counts([*counts, header["seed"]]):
         raise ValueError("the numbers of the state are out of range")
+    if sizes.leaves not in (0, *LEAVES) or sizes.columns > WIDEST:
+        raise ValueError("the sizes of the state are out of range")
     if not 1 <= sizes.most <= sizes.large <= 2**16 or max(sizes.memory, sizes.young) > 2**16:
         raise ValueError("the sizes of the state are out of range")
     if {type(delayed), type(sizes.diagonal), type(sizes.lags)} != {bool}:

@@ -19,9 +19,9 @@ MOST_MARKS = 50
 TOLD = 6.0
 #: Numbers of a record: how it describes three groups, then shares.
 GROUPS = 3
-KINDS = ("linear", "linear with the last target", "similar rows", "last targets", "level")
+KINDS = ("linear", "linear with the last target", "trees", "similar rows", "last targets", "level")
 #: Where those are that earlier files do not have.
-_SIMILAR = 3 * GROUPS + KINDS.index("similar rows")
+_NEW = [3 * GROUPS + KINDS.index("trees")] * 2
 WIDTH = 3 * GROUPS + len(KINDS)
 #: Rows between two records at the beginning.
 FIRST = 256
@@ -141,8 +141,8 @@ class History:
         """What :meth:`to_document` gave; ValueError if it cannot be that."""
         result, every = cls(targets), header["every"]
         records, marks = arrays["records"], arrays["marks"]
-        if records.ndim == 2 and records.shape[1] == WIDTH - 1:
-            records = np.insert(records, _SIMILAR, 0.0, axis=1)
+        if records.ndim == 2 and records.shape[1] == WIDTH - len(_NEW):
+            records = np.insert(records, _NEW, 0.0, axis=1)
         # Files of before had no strengths: all of their marks are told.
         strengths = arrays.get("strengths", np.full(len(marks), TOLD))
         status = {"settled": 0, "wiggle": 0.0, **header["watch"]}

@@ -11,6 +11,7 @@ from kernelstream.core.experts.contest import CONTEST_STATUS
 from kernelstream.core.experts.lags import KEPT, WIDTH
 from kernelstream.core.experts.linear import LINEAR_STATUS
 from kernelstream.core.experts.neighbours import SIZE as NEIGHBOURS
+from kernelstream.models._auto._forest import Forest, forest_size
 from kernelstream.models._auto._group import SIZE, Group
 from kernelstream.models._auto._history import History
 from kernelstream.models._auto._intervals import Intervals
@@ -59,6 +60,8 @@ class Sizes(NamedTuple):
     diagonal: bool  # whether linear experts keep the diagonal of their covariance alone
     young: int = 0  # points of each group of a committee on trial; 0: there is none
     lags: bool = False  # whether an expert predicts numbers from earlier ones
+    leaves: int = 0  # of each tree; 0: there are no trees
+    columns: int = 0  # that each leaf counts
 
     @property
     def leading(self) -> int:
@@ -83,10 +86,11 @@ def plan(
     max_points: int | None,
     max_bytes: int | None,
     lags: bool = True,
+    trees: bool = True,
 ) -> Sizes:
     """What fits: as many points as possible, after what the other experts need.
 
-    ``lags``: whether there may be an expert on earlier numbers.
+    ``lags``, ``trees``: whether there may be an expert on earlier numbers, and trees.
     """
     shape = features, outputs, numbers, delayed
     limit = np.inf if max_bytes is None else max_bytes
@@ -97,12 +101,13 @@ def plan(
     room = LARGEST + 2 * MOST if max_points is None else max_points
 
     thrift, young = False, 0
+    forest = forest_size(features, outputs, numbers, limit / 6) if trees else (0, 0)
     lags &= numbers and not delayed and outputs <= MOST_SERIES and _lag_bytes(outputs) <= limit / 8
 
     def sizes(most: int, large: int) -> Sizes:
         if thrift:
             return Sizes(most, large, 16, True)
-        return Sizes(most, large, memory, linear > limit / 4, young, lags)
+        return Sizes(most, large, memory, linear > limit / 4, young, lags, *forest)
 
     # A committee on trial may have an eighth of what there is.
     beside = MOST if max_points is None else min(MOST, room // 8 // 3)
@@ -164,6 +169,8 @@ def nbytes_for(features: int, outputs: int, numbers: bool, delayed: bool, sizes:
     targets = outputs if numbers else 1
     memory = Latest.nbytes_for(features, targets, sizes.memory) + 8 * 9 * (features + targets)
     contest = CONTEST_STATUS.itemsize + 16 * targets
+    if sizes.leaves:
+        memory += Forest.nbytes_for(features, outputs, numbers, sizes.leaves, sizes.columns)
     return committees + errors + memory + History.nbytes_for(targets) + contest
 
 
@@ -176,7 +183,7 @@ def _committee_bytes(
     turned, long = (Group.nbytes_for(*shape, m, full) for m in sizes[:2])
     groups = max(3 * small, large + small + turned, long + small)
     experts, count = 0, len(SCALES) * SIZE + (2 if numbers else len(DECAYS))
-    count += 0 if delayed else NEIGHBOURS
+    count += (sizes.leaves > 0) + (0 if delayed else NEIGHBOURS)
     for lagged, _ in LINEAR:
         if not (lagged and delayed):
             width = 1 + features + lagged_inputs(outputs, numbers) * lagged

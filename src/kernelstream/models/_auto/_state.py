@@ -15,6 +15,7 @@ from kernelstream.models._auto._committee_files import (
     read_settings,
 )
 from kernelstream.models._auto._files import fill, fill_record, record
+from kernelstream.models._auto._forest import MOST_BYTES, Forest
 from kernelstream.models._auto._history import History, one_or_list, read_scales
 from kernelstream.models._auto._intervals import Intervals
 from kernelstream.models._auto._learning import UnitState
@@ -82,6 +83,8 @@ class AutoState(UnitState):
         header["history"], history = experts.history.to_document()
         arrays |= prefixed("units_", self.rows.columns._asdict()) | prefixed("history_", history)
         arrays |= prefixed("memory_", experts.latest.to_arrays())
+        if experts.forest is not None:
+            arrays |= prefixed("forest_", experts.forest.to_arrays())
         if self.intervals is not None:
             arrays |= prefixed("intervals_", self.intervals.to_arrays())
         return header, arrays
@@ -98,7 +101,7 @@ class AutoState(UnitState):
         if not are_counts(whole) or outputs > 2**20 or type(moving) is not bool:
             raise ValueError("the numbers of the state are out of range")
         sizes, delayed, forget = read_settings(header)
-        _check_room(arrays, header, features)
+        _check_room(arrays, header, features, sizes)
         seed = header["seed"]
         result = cls(features, outputs, numbers, moving, sizes, delayed, forget, seed)
         experts = result.experts
@@ -123,19 +126,28 @@ class AutoState(UnitState):
         experts.seen, experts.marks_met = header["rows"], header["marks_met"]
         experts.began = header["began"]
         experts.latest.fill(part_of("memory_", arrays), outputs)
+        if experts.forest is not None:
+            experts.forest.fill(part_of("forest_", arrays))
         history = part_of("history_", arrays)
         experts.history = History.from_document(header["history"], history, experts.seen, targets)
         _check_succession(experts)
         return result
 
 
-def _check_room(arrays: Mapping[str, Any], header: Mapping[str, Any], features: int) -> None:
+def _check_room(
+    arrays: Mapping[str, Any], header: Mapping[str, Any], features: int, sizes: Sizes
+) -> None:
     """Refuse sizes that the arrays contradict, before anything of that size is made."""
     counts, units = arrays["counts"], arrays["units_values"]
     width = RowUnits(min(features, 2**24), False).width
     classes = header["outputs"] if header["target"] is None else 1
     if counts.ndim != 3 or counts.shape[2] != classes:
         raise ValueError("the number of outputs contradicts the state")
+    shape, numbers = (sizes.leaves, sizes.columns), header["target"] is not None
+    if not sizes.columns <= width or (
+        Forest.nbytes_for(width, header["outputs"], numbers, *shape) > MOST_BYTES
+    ):
+        raise ValueError("the trees contradict the state")
     if len(units) != (width if header["moving"] else 0):
         raise ValueError("the number of features contradicts the state")
     if (

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from kernelstream.core.experts.contest import CONTEST_STATUS, contest
 from kernelstream.models._auto._committee import Committee
+from kernelstream.models._auto._forest import Forest
 from kernelstream.models._auto._group import as_columns
 from kernelstream.models._auto._history import TOLD, History, in_other_units
 from kernelstream.models._auto._latest import Latest
@@ -24,8 +25,19 @@ _LOST_FROM, _WON_FROM, _CLEAR = 512, 1024, 0.95
 _BEGIN = -2.0
 
 
+def _new_forest(committee: Committee) -> Forest | None:
+    """Trees of the size that the committee expects; None where there are none."""
+    sizes = committee.sizes
+    if not sizes.leaves:
+        return None
+    return Forest(
+        committee.features, committee.outputs, committee.numbers, sizes.leaves, sizes.columns,
+        committee.seed + 104729,
+    )  # fmt: skip
+
+
 class Succession:
-    """One committee, at times two, the latest rows, and the record of it all.
+    """One committee, at times two, what these share, and the record of it all.
 
     After a sudden change what was learned is worth less than nothing: experts must unlearn it.
     Where predictions become worse a second committee begins that knows nothing. Of the two the
@@ -44,6 +56,7 @@ class Succession:
             predicts=not established.delayed,
         )  # fmt: skip
         self.latest.follow_scales(established.scales())
+        self.forest = _new_forest(established)
         self.history = History(targets)
         self.marks_met = 0  # marks of the history that were answered
         self.began = 0  # committees that took over
@@ -69,6 +82,7 @@ class Succession:
     @property
     def nbytes(self) -> int:
         held = self.latest.nbytes + self.history.nbytes + self.status.nbytes + self.scales.nbytes
+        held += 0 if self.forest is None else self.forest.nbytes
         return held + sum(each.nbytes for each in self.committees)
 
     @property
@@ -85,6 +99,8 @@ class Succession:
         for each in self.committees:
             each.add_output(place)
         self.latest.add_class(place)
+        if self.forest is not None:
+            self.forest.add_class(place)
 
     def resize(self, sizes: Sizes) -> None:
         """Other sizes: caps changed, or there are more classes."""
@@ -95,12 +111,17 @@ class Succession:
             else:
                 self.young.resize(self.established.sizes.on_trial())
         self.latest = self.latest.resize(sizes.memory)
+        forest, shape = self.forest, (sizes.leaves, sizes.columns)
+        if forest is not None and shape != (forest.leaves, forest.columns):
+            self.forest = _new_forest(self.established)
 
     def change_units(self, shift: Any, stretch: Any) -> None:
         """Targets are now (y + shift) * stretch of what they were; of several, arrays."""
         for each in self.committees:
             each.change_units(shift, stretch)
         self.latest.change_units(shift, stretch)
+        if self.forest is not None:
+            self.forest.change_units(shift, stretch)
         self.history.change_units(stretch)
         self.scales = in_other_units(self.scales, stretch)
 
@@ -116,10 +137,10 @@ class Succession:
         Without targets nothing is learned. With them there may be ``room()`` rows at most.
         """
         columns = as_columns(targets)
-        similar = self.latest.run(rows, columns, self.outputs)
+        shared = self._run_shared(rows, columns, weights)
         if not len(targets):
-            return self.leading.run(rows, targets, weights, similar)
-        made = [each.run(rows, targets, weights, similar) for each in self.committees]
+            return self.leading.run(rows, targets, weights, shared)
+        made = [each.run(rows, targets, weights, shared) for each in self.committees]
         first, out = made[0], np.empty_like(made[0])
         second, numbers = made[1] if len(made) > 1 else first[:0], self.established.numbers
         contest(self.status, self.scales, numbers, first, second, columns, weights, out)
@@ -132,6 +153,16 @@ class Succession:
         self.seen += len(rows)
         self._between()
         return out
+
+    def _run_shared(self, rows: Any, columns: Any, weights: Any) -> NDArray[np.float64]:
+        """(n, ..., outputs): what the experts say that both committees use."""
+        parts = []
+        if self.forest is not None:
+            parts.append(self.forest.run(rows, columns, weights))
+        similar = self.latest.run(rows, columns, self.outputs)
+        if self.latest.predicts:
+            parts.append(similar)
+        return np.concatenate([np.empty((len(rows), 0, self.outputs)), *parts], axis=1)
 
     def _between(self) -> None:
         history, look = self.history, self.seen % EVERY == 0
@@ -167,6 +198,8 @@ class Succession:
             return
         if self._may_try() and (changed or now["doubt"]) and self.seen >= _FIRST_TRIAL:
             self.young = self.established.successor(self.seen)
+            if self.forest is not None:
+                self.forest.fell_half()
             now["odds"], now["recent"] = _BEGIN, 0.0
             self.scales[1] = self.scales[0]
 

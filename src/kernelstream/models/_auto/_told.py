@@ -30,17 +30,18 @@ def shares_of(committee: Any) -> NDArray[np.float64]:
     first = SIZE * len(committee.groups)
     last = first + len(committee.linear)
     lagged = np.array([linear.status[0]["lagged"] for linear in committee.linear], bool)
-    similar = committee.similar
-    linear, others = shares[first:last], np.delete(shares, similar)[last:]
-    kinds = linear[~lagged], linear[lagged], shares[similar], others[:-1], others[-1]
+    trees, similar, linear = shares[committee.trees], shares[committee.similar], shares[first:last]
+    others = np.delete(shares, slice(committee.trees.start, committee.similar.stop))[last:]
+    kinds = linear[~lagged], linear[lagged], trees, similar, others[:-1], others[-1]
     return np.array([*found, *(kind.sum() for kind in kinds)])
 
 
-def slopes_of(committee: Any) -> NDArray[np.float64]:
+def slopes_of(experts: Any) -> NDArray[np.float64]:
     """(features,): how strongly predictions react to each, by the experts' shares; sum 1.
 
-    Mean squares of slopes; all 0 where nothing is known yet.
+    Mean squares of slopes, of trees the gains of splits; all 0 where nothing is known yet.
     """
+    committee = experts.leading
     shares, found = committee.recent(), np.zeros(committee.features)
     parts = [
         (shares[SIZE * place : SIZE * (place + 1)].sum(), group.slopes())
@@ -52,6 +53,8 @@ def slopes_of(committee: Any) -> NDArray[np.float64]:
         weights = linear.weights[:, 1 : 1 + committee.features]
         squares = np.square(np.clip(weights, -1e150, 1e150))
         parts.append((shares[first + place], squares.mean(axis=0)))
+    if experts.forest is not None:
+        parts.append((shares[committee.trees].sum(), experts.forest.gains()))
     for share, squares in parts:
         total = squares.sum()
         if total > 0.0:
@@ -77,6 +80,8 @@ def expert_shares(committee: Any) -> dict[str, float]:
     last = last[1:]
     if committee.lags is not None:
         names.append("earlier values")
+    if committee.sizes.leaves:
+        names.append("trees")
     if not committee.delayed:
         names += ["most similar row", f"{NEAREST} similar rows"]
     names += [*last, level]
@@ -116,7 +121,7 @@ def families(records: NDArray[Any], numbers: bool) -> dict[str, NDArray[np.float
             add(f"{_kernel_name(scale)}, adaptive", where, first)
     last = _others(numbers)[0][0]
     level = _others(numbers)[1]
-    others = ("linear", f"linear with the {last}", "similar rows", f"{last}s", level)
+    others = ("linear", f"linear with the {last}", "trees", "similar rows", f"{last}s", level)
     for name, shares in zip(others, records[:, 3 * GROUPS :].T, strict=True):
         add(name, slice(None), shares.astype(np.float64))
     used = {name: shares for name, shares in columns.items() if shares.any()}
@@ -160,8 +165,9 @@ def _of_experts(record: NDArray[np.float64], numbers: bool) -> str:
     kinds = {
         "a nonlinear model": record[1 : 3 * GROUPS : 3].sum(),
         "a nonlinear model that follows changes": record[2 : 3 * GROUPS : 3].sum(),
-        "a linear model": record[-5],
-        f"a linear model that knows the last {last}": record[-4],
+        "a linear model": record[-6],
+        f"a linear model that knows the last {last}": record[-5],
+        "trees": record[-4],
         "rows like it lately": record[-3],
         f"the last {last}s alone": record[-2],
         level: record[-1],
