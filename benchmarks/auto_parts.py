@@ -225,6 +225,7 @@ PARTS: dict[str, Without] = {
     "fresh starts": lambda: patch.object(succession.Succession, "_may_try", lambda _: False),
     "the answer to jumps": lambda: patch.object(committee, "_KEPT_IN_DRIFT", 1.0),
     "more points for a fine group": _method(committee, "follow"),
+    "a second order that catches up": _method(committee, "catch_up"),
     "shares by mean squares": lambda: patch.object(committee, "mix_numbers", _one_kind_of_shares),
     "the simplest experts' pull": lambda: patch.object(committee, "mix_numbers", _as_mixed),
 }

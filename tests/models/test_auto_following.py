@@ -1,10 +1,13 @@
-"""Fine structure that changes: more points for the group that follows it."""
+"""Fine structure that changes: more points for the group that follows it, old rules given up."""
+
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 from kernelstream import AutoClassifier, load
-from kernelstream.streams import make_changing_board
+from kernelstream.models._auto import _following
+from kernelstream.streams import make_changing_board, make_moving_squares
 
 ROWS, GROWN = 3500, 3000
 
@@ -63,3 +66,25 @@ def test_caps_lowered_later_are_kept(grown, tmp_path):
     for most in (1_000_000, 300_000, 2_000_000):
         model.set_params(max_bytes=most).partial_fit(X[GROWN : GROWN + 10], y[GROWN : GROWN + 10])
         assert model.nbytes_ <= most
+
+
+def test_a_second_order_that_fell_behind_catches_up():
+    X, y = make_moving_squares(6000, random_state=11)
+
+    def wrong():
+        model = AutoClassifier(random_state=0)
+        return np.mean(model.predict_then_learn(X, y, classes=np.unique(y)) != y)
+
+    with patch.object(_following, "_BEHIND", np.inf):
+        before = wrong()
+    assert wrong() < 0.95 * before
+
+
+def test_rows_that_count_alike_are_not_given_up():
+    X, y = make_moving_squares(3000, random_state=11)
+    models = []
+    for behind in (_following._BEHIND, np.inf):
+        with patch.object(_following, "_BEHIND", behind):
+            model = AutoClassifier(forget=False, random_state=0).partial_fit(X, y)
+        models.append(model.fingerprint())
+    assert models[0] == models[1]

@@ -22,7 +22,7 @@ from kernelstream.core.experts.neighbours import SIZE as NEIGHBOURS
 from kernelstream.core.experts.number_mixture import mix_numbers
 from kernelstream.core.experts.targets import level_pass
 from kernelstream.models._auto._classes import Chains, with_class
-from kernelstream.models._auto._following import follow
+from kernelstream.models._auto._following import catch_up, follow
 from kernelstream.models._auto._group import (
     FIRST_SCALES,
     SIZE,
@@ -314,6 +314,7 @@ class Committee:
         if look:
             compete(self, (rows, targets))
             follow(self, rows)
+            catch_up(self)
         return True
 
     def scales(self) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Where the stream changes: more points for a fine group."""
+"""Where the stream changes: more points for a fine group, and a second order that keeps up."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ _MOST_WEIGHT, _LITTLE_WEIGHT = 0.5, 0.25
 _COARSE, _UNCOVERED = SCALES[-1][0], 0.05
 #: Rows that are looked at for this.
 _LOOKED_AT = 64
+#: A second-order expert has fallen behind with so many times the loss of its group's leading
+#: expert, once the group has seen so many rows. With 1.2 times, streams in random order lost by it.
+_BEHIND, _SETTLED = 2.0, 1024
 
 
 def follow(committee: Any, rows: Any) -> None:
@@ -42,3 +45,13 @@ def follow(committee: Any, rows: Any) -> None:
         committee.groups[leader].resize(sizes.most)
     committee.leader = best
     group.resize(sizes.changing)
+
+
+def catch_up(committee: Any) -> None:
+    """Second-order experts that have fallen behind go on from where their group's leader is."""
+    if committee.raced or committee.forget is False or committee.seen < _FROM:
+        return
+    for group in committee.groups:
+        losses = group.state.losses
+        if group.age >= _SETTLED and losses[0] > _BEHIND * losses.min():
+            group.catch_up()

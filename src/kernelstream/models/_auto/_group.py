@@ -353,6 +353,14 @@ class Group:
             return self.state.slopes
         return np.diagonal(self.turn.T @ self.state.metric @ self.turn)
 
+    def catch_up(self) -> None:
+        """The second order goes on from where the leading expert is, and knows nothing for sure."""
+        state, own = self.state, self.outputs
+        best = int(np.argmin(state.losses))
+        state.weights[:own] = state.weights[own * best : own * (best + 1)]
+        state.covariance[: triangle(self.order)] = packed(np.eye(self.order))
+        state.losses[0] = state.losses[best]
+
     def resize(self, most: int) -> None:
         """Room for so many points; those that no longer fit leave."""
         shrink_group(self.state, self.outputs, most)
