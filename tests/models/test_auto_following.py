@@ -1,5 +1,6 @@
 """Fine structure that changes: more points for the group that follows it, old rules given up."""
 
+import copy
 from unittest.mock import patch
 
 import numpy as np
@@ -68,16 +69,18 @@ def test_caps_lowered_later_are_kept(grown, tmp_path):
         assert model.nbytes_ <= most
 
 
-def test_a_second_order_that_fell_behind_catches_up():
-    X, y = make_moving_squares(6000, random_state=11)
-
-    def wrong():
-        model = AutoClassifier(random_state=0)
-        return np.mean(model.predict_then_learn(X, y, classes=np.unique(y)) != y)
-
-    with patch.object(_following, "_BEHIND", np.inf):
-        before = wrong()
-    assert wrong() < 0.95 * before
+@pytest.mark.parametrize(("factor", "behind"), [(1.9, False), (2.1, True)])
+def test_a_second_order_that_fell_behind_catches_up(grown, factor, behind):
+    committee = copy.deepcopy(grown._state.committee)
+    group = committee.groups[0]
+    group.state.losses[:] = factor, 2.0, 1.0, 3.0
+    before = group.coefficients().reshape(4, -1)
+    _following.catch_up(committee)
+    after = group.coefficients().reshape(4, -1)
+    expected = before[2] if behind else before[0]
+    np.testing.assert_array_equal(after[0], expected)
+    np.testing.assert_array_equal(after[1:], before[1:])
+    assert group.state.losses[0] == (1.0 if behind else factor)
 
 
 def test_rows_that_count_alike_are_not_given_up():
