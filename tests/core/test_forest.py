@@ -88,6 +88,11 @@ def test_bytes_are_known_and_kept():
         assert leaves in LEAVES
     assert forest_size(10, 1000, False, 1e6) == (0, 0)
     assert forest_size(4, 2, False, 10_000) == (0, 0)
+    known = forest_size(10, 4, False, 700_000)
+    assert forest_size(10, 5, False, 700_000) != known
+    assert forest_size(10, 5, False, 700_000, known) == known  # trees are not begun again
+    assert forest_size(10, 40, False, 700_000, known) != known
+    assert forest_size(10, 4, False, 1e9, (0, 0)) == (0, 0)
 
 
 @pytest.mark.slow
@@ -135,6 +140,10 @@ def damage(name, change):
         damage("child", lambda a: a.__setitem__((0, 0), 10**6)),
         damage("place", lambda a: a.__setitem__(slice(None), 7)),
         damage("chosen", lambda a: a.__setitem__((0, 0, 0), -1)),
+        damage("column", lambda a: a.__setitem__((0, -1), 0)),
+        damage("errors", lambda a: a.__setitem__((0, 3), 1e200)),
+        damage("low", lambda a: a.__setitem__((0, 0, 0), -1e300)),
+        damage("gain", lambda a: a.__setitem__((0, 0), 1e308)),
         damage("nodes", lambda a: a.__setitem__(0, 2)),
         damage("nodes", lambda a: a.__setitem__(0, 10**6)),
         damage("total", lambda a: a.__setitem__((0, 0, 0), np.nan)),

@@ -39,7 +39,7 @@ class Forest:
         self.leaves, self.columns, self.draws = leaves, columns, draws
         self.statistics = 1 + 2 * outputs if numbers else outputs
         self.trees = [None] * 10
-        self.errors = np.zeros((10, 4))
+        self.errors = np.tile([0.0, 0.0, 0.0, 1.0], (10, 1))
 
     def says(self, nodes):
         def weight(node):
@@ -61,15 +61,15 @@ class Forest:
     def is_worse(self, k, error):
         errors = self.errors[k]
         errors[0] += 1.0
-        for i, rows in enumerate((100.0, 2000.0, 500.0), 1):
-            errors[i] += max(1.0 / errors[0], 1.0 / rows) * (error - errors[i])
+        for i, rows, first in ((1, 100.0, 0.0), (2, 2000.0, 0.0), (3, 500.0, 9.0)):
+            errors[i] += max(1.0 / (errors[0] + first), 1.0 / rows) * (error - errors[i])
         usual = errors[2]
         spread = usual**2 if self.numbers else max(1e-4, usual * (1.0 - usual))
         limit = max(usual + 3.0 * np.sqrt(spread / 200.0), 1.1 * usual)
         return errors[0] > 300 and errors[1] > limit
 
     def begin(self, k):
-        self.errors[k, :3] = 0.0
+        self.errors[k] = [0.0, 0.0, 0.0, 1.0]
         self.trees[k] = Leaf(self, [])
 
     def step(self, z, target, importance):

@@ -11,7 +11,7 @@ from scipy.linalg import eigh
 
 from kernelstream.core import calibration
 from kernelstream.core import kernel as core
-from kernelstream.core.experts.class_mixture import FLOOR
+from kernelstream.core.experts.class_mixture import FLOOR, SUREST
 from kernelstream.core.experts.forest import SLIGHT
 from kernelstream.core.experts.mixture import MixtureState
 from kernelstream.export._preparation import features_of, in_moving_units
@@ -370,6 +370,6 @@ def _calibrated(program: Program, mixed: Vector, numbers: Any) -> Vector:
     confidence = (sure > 0.0).where(1.0, small) / (small + 1.0)
     other = (mixed * others).largest()
     least = other / (rest + other)  # where the likeliest and the next are alike
-    shown = confidence.maximum(least + 1e-9)
+    shown = confidence.maximum(least + 1e-9).minimum(SUREST)
     changed = others.where(mixed * ((program.vector(1.0) - shown) / rest), shown)
     return (rest > 0.0).where(changed, mixed)

@@ -94,7 +94,7 @@ class _Auto(ExpertEstimator):
 
     # ---- state ------------------------------------------------------------------------
 
-    def _sizes(self, outputs: int, lags: bool = True, trees: bool = True) -> Sizes:
+    def _sizes(self, outputs: int, lags: bool = True, trees: Any = None) -> Sizes:
         width = RowUnits(self.n_features_in_, False).width
         shape = width, outputs, self._numbers, self.labels_delayed
         most = _USUAL_BYTES if self.max_bytes == "auto" else self.max_bytes
@@ -114,7 +114,7 @@ class _Auto(ExpertEstimator):
         experts = self._state.experts
         known = experts.established.sizes
         # What went before does not come back.
-        sizes = self._sizes(outputs, known.lags, known.leaves > 0)
+        sizes = self._sizes(outputs, known.lags, (known.leaves, known.columns))
         if sizes._replace(diagonal=False) != known._replace(diagonal=False):
             experts.resize(sizes)
 

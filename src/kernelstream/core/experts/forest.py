@@ -41,6 +41,8 @@ FARTHEST, LARGEST_ERROR = 5.0, 9.0
 #: A tree begins again if it is so many deviations, and so many times, worse than for long.
 FAR, WORSE, SETTLED = 3.0, 1.1, 300.0
 FAST, SLOW, LATELY = 100.0, 2000.0, 500.0
+#: Rows that a tree which began again was wrong in, as it were.
+AT_FIRST = 9.0
 #: Gap between errors at which a tree without any has its weight.
 SLIGHT = 1e-3
 
@@ -65,7 +67,7 @@ class ForestState(NamedTuple):
     low: NDArray[np.float64]  # (trees, leaves, m) where the bins begin
     high: NDArray[np.float64]  # (trees, leaves, m) and end
     bins: NDArray[np.float32]  # (trees, leaves, m, BINS, s)
-    errors: NDArray[np.float64]  # (trees, 4): rows, means of errors: of few, many and some rows
+    errors: NDArray[np.float64]  # (trees, 4): rows, means of errors of few, many, and some rows
 
 
 def new_forest(
@@ -75,13 +77,15 @@ def new_forest(
     status = np.zeros(1, FOREST_STATUS)
     status["random"], status["numbers"] = seed, numbers
     nodes, s = 2 * leaves - 1, 1 + 2 * outputs if numbers else outputs
+    errors = np.zeros((TREES, 4))
+    errors[:, 3] = 1.0
     return ForestState(
         status, np.zeros(TREES, np.int64), np.full((TREES, nodes), -1),
         np.zeros((TREES, nodes)), np.zeros((TREES, nodes), np.int64), np.zeros((TREES, nodes)),
         np.zeros((TREES, nodes, s)), np.zeros((TREES, nodes), np.int64),
         np.zeros((TREES, leaves)), np.zeros((TREES, leaves, columns), np.int64),
         np.zeros((TREES, leaves, columns)), np.zeros((TREES, leaves, columns)),
-        np.zeros((TREES, leaves, columns, BINS, s), np.float32), np.zeros((TREES, 4)),
+        np.zeros((TREES, leaves, columns, BINS, s), np.float32), errors,
     )  # fmt: skip
 
 
@@ -167,8 +171,9 @@ def begin_tree(forest, k, features, path):
     for place in range((forest.nodes[k] + 1) // 2):
         clear_leaf(forest, k, place)
     forest.nodes[k] = 1
-    for i in range(3):  # how it was lately is its weight, until it is known again
+    for i in range(3):
         forest.errors[k, i] = 0.0
+    forest.errors[k, 3] = 1.0  # it has no weight until it is known to be right
     begin_leaf(forest, k, 0, 0, features, path, 0)
 
 
@@ -220,7 +225,7 @@ def has_become_worse(errors, error, numbers):
     rate = 1.0 / errors[0]
     errors[1] += max(rate, 1.0 / FAST) * (error - errors[1])
     errors[2] += max(rate, 1.0 / SLOW) * (error - errors[2])
-    errors[3] += max(rate, 1.0 / LATELY) * (error - errors[3])
+    errors[3] += max(1.0 / (errors[0] + AT_FIRST), 1.0 / LATELY) * (error - errors[3])
     usual = errors[2]
     spread = usual * usual if numbers else max(1e-4, usual * (1.0 - usual))
     beyond = FAR * math.sqrt(spread / (2.0 * FAST))
@@ -330,6 +335,7 @@ def split_leaf(forest, k, path, depth, numbers, features, left, right):
                 total += bins[chosen, b, s]
             forest.total[k, child + side, s] = total
     for side in range(1, -1, -1):  # the first child takes the place of its parent
+        forest.column[k, child + side] = -1
         path[depth + 1] = child + side
         own = (child + 1) // 2 if side else place
         begin_leaf(forest, k, child + side, own, features, path, depth + 1)

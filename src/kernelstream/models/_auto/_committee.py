@@ -242,6 +242,11 @@ class Committee:
             diagonal=sizes.diagonal or self.sizes.diagonal, lags=self.lags is not None
         )
 
+    def doubt_trees(self) -> None:
+        """The trees have begun again: their share does so, too."""
+        if self.sizes.leaves:
+            begin_again(self.mixture, self.trees, self.allowed[:, self.trees], self.numbers)
+
     def _leave(self, place: int) -> None:
         """Mix without an expert from now on."""
         self.mixture = without(self.mixture, place)

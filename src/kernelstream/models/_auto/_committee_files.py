@@ -26,6 +26,8 @@ from kernelstream.models._auto._sizes import DECAYS, Sizes
 from kernelstream.models._auto._units import WIDEST
 from kernelstream.parts import Arrays, part_of, prefixed
 
+#: Of a pool: what experts, or their uncertainty, may have in a file.
+_LARGEST_POWER = 1e30
 _COUNTS = ("seen", "raced", "moved", "seed")
 
 
@@ -57,7 +59,8 @@ def read_settings(header: Mapping[str, Any]) -> tuple[Sizes, bool, bool | str]:
     counts = sizes.most, sizes.large, sizes.memory, sizes.young, sizes.leaves, sizes.columns
     if not are_counts([*counts, header["seed"]]):
         raise ValueError("the numbers of the state are out of range")
-    if sizes.leaves not in (0, *LEAVES) or sizes.columns > WIDEST:
+    trees = sizes.leaves in LEAVES and 1 <= sizes.columns <= WIDEST
+    if not trees and (sizes.leaves, sizes.columns) != (0, 0):
         raise ValueError("the sizes of the state are out of range")
     if not 1 <= sizes.most <= sizes.large <= 2**16 or max(sizes.memory, sizes.young) > 2**16:
         raise ValueError("the sizes of the state are out of range")
@@ -211,6 +214,11 @@ def _check_committee(committee: Committee) -> None:
     wide = (mixture.wide_shares >= 0.0).all() and np.allclose(mixture.wide_shares.sum(axis=1), 1.0)
     ways = (mixture.ways >= 0.0).all() and np.allclose(mixture.ways.sum(axis=1), 1.0)
     answers = (mixture.answers >= 0.0).all() and np.allclose(mixture.answers.sum(axis=1), 1.0)
+    parts = mixture.past, mixture.recent, mixture.wide_past
+    averages = all(((part >= 0.0) & (part <= 1.0 + 1e-6)).all() for part in parts)
+    diagonals = np.diagonal(mixture.covariance, axis1=-2, axis2=-1)
+    pools = (np.abs(mixture.powers) <= _LARGEST_POWER).all() and (diagonals >= -1e-6).all()
+    pools = pools and (np.abs(mixture.covariance) <= _LARGEST_POWER).all()
     variances = mixture.calibration[:, [3, 5, 8]]
     positive = (mixture.scales, mixture.wide_scales, variances, mixture.certain)
     if not (
@@ -219,6 +227,8 @@ def _check_committee(committee: Committee) -> None:
         and wide
         and ways
         and answers
+        and averages
+        and pools
         and all((part > 0.0).all() for part in positive)
     ):
         raise ValueError("the shares of the experts are out of range")

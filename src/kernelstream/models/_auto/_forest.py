@@ -14,6 +14,8 @@ from kernelstream.core.experts.forest import (
     BINS,
     DEEPEST,
     FOREST_STATUS,
+    LARGEST_ERROR,
+    REACH,
     TREES,
     forest_pass,
     new_forest,
@@ -27,12 +29,24 @@ LEAVES = (64, 32, 16)
 _PART = 0.6
 #: The most bytes of a forest, however many there are.
 MOST_BYTES = 2**24
+#: The largest sum that a file may hold.
+_MOST = 1e30
 #: With larger changes of a target's unit trees begin again.
 _CHANGE = 100.0
 
 
-def forest_size(features: int, outputs: int, numbers: bool, room: float) -> tuple[int, int]:
-    """Leaves of a tree, and columns that each counts, in so many bytes; (0, 0): there is none."""
+def forest_size(
+    features: int, outputs: int, numbers: bool, room: float, known: tuple[int, int] | None = None
+) -> tuple[int, int]:
+    """Leaves of a tree, and columns that each counts, in so many bytes; (0, 0): there is none.
+
+    A size that is ``known`` stays where it takes no more than three times the room: trees of another size
+    would begin again.
+    """
+    if known is not None:
+        need = Forest.nbytes_for(features, outputs, numbers, *known) if known[0] else 0
+        if need <= min(3.0 * room, MOST_BYTES):
+            return known
     least = min(features, math.ceil(math.sqrt(features)))
     for leaves in LEAVES:
         for columns in range(max(least, math.ceil(_PART * features)), least - 1, -1):
@@ -79,20 +93,19 @@ class Forest:
         forest_pass(self.state, rows, targets, weights, out)
         return out
 
-    def begun_again(self, features: int = 0, leaves: int = 0, columns: int = 0) -> Forest:
-        """One that knows nothing, also of another size."""
+    def begun_again(self) -> Forest:
+        """One that knows nothing."""
         return Forest(
-            features or self.features, self.outputs, self.numbers, leaves or self.leaves,
-            columns or self.columns, self.seed,
-        )  # fmt: skip
+            self.features, self.outputs, self.numbers, self.leaves, self.columns, self.seed
+        )
 
     def fell_half(self) -> None:
         """The half of the trees that is worst lately begins again: the stream may have changed."""
         state = self.state
         worst = np.argsort(-state.errors[:, 1], kind="stable")[: TREES // 2]
-        for part in state[1:]:
-            part[worst] = 0
-        state.column[worst] = -1
+        new = self.begun_again().state
+        for name in state._fields[1:]:
+            getattr(state, name)[worst] = getattr(new, name)[worst]
 
     def tree(self, k: int) -> tuple[NDArray[Any], ...]:
         """Columns and cuts of its splits, where leaves lie (splits, leaves), what leaves say.
@@ -152,7 +165,7 @@ class Forest:
             stats[..., 1 + q :] = squares * np.square(stretch)
             stats[..., 1 : 1 + q] = (sums + weight * shift) * stretch
         self.state.errors[:, 1:] *= np.mean(np.square(stretch))
-        np.clip(self.state.errors[:, 1:], 0.0, 9.0, out=self.state.errors[:, 1:])
+        np.minimum(self.state.errors[:, 1:], LARGEST_ERROR, out=self.state.errors[:, 1:])
         self.state.gain[:] *= np.mean(np.square(stretch))
 
     # ---- files ------------------------------------------------------------------------
@@ -197,15 +210,24 @@ class Forest:
     def _check(self) -> None:
         """Whatever a pass looks up must be there."""
         state = self.state
-        if (state.errors < 0.0).any() or (state.high < state.low).any():
-            raise ValueError("the numbers of the trees are out of range")
         weights = state.total[..., 0] if self.numbers else state.total
-        if (weights < 0.0).any() or (state.tried < 0.0).any():
+        signless = state.errors, state.tried, state.gain, weights
+        largest = LARGEST_ERROR if self.numbers else 1.0
+        if (
+            any((part < 0.0).any() for part in signless)
+            or (state.errors[:, 1:] > largest).any()
+            or (state.high < state.low).any()
+            or max(np.abs(part).max() for part in (state.low, state.high, state.cut)) > REACH
+            or max(np.abs(part).max() for part in (state.gain, state.total, state.bins)) > _MOST
+        ):
             raise ValueError("the numbers of the trees are out of range")
         if (state.chosen < 0).any() or (state.chosen >= self.features).any():
             raise ValueError("a tree splits a column that there is not")
         if (state.column < -1).any() or (state.column >= self.features).any():
             raise ValueError("a tree splits a column that there is not")
+        unused = np.arange(state.column.shape[1]) >= state.nodes[:, None]
+        if (state.column[unused] >= 0).any():
+            raise ValueError("the nodes of a tree are not those of a tree")
         for k, nodes in enumerate(state.nodes.tolist()):
             column, child, place = (
                 getattr(state, name)[k, :nodes] for name in ("column", "child", "place")
@@ -221,5 +243,3 @@ class Forest:
                 depth[child[node] : child[node] + 2] = depth[node] + 1
             if depth.max(initial=0) > DEEPEST:
                 raise ValueError("a tree is too deep")
-        if (state.column[state.nodes == 0] >= 0).any():
-            raise ValueError("the nodes of a tree are not those of a tree")

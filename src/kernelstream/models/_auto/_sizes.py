@@ -86,11 +86,12 @@ def plan(
     max_points: int | None,
     max_bytes: int | None,
     lags: bool = True,
-    trees: bool = True,
+    trees: tuple[int, int] | None = None,
 ) -> Sizes:
     """What fits: as many points as possible, after what the other experts need.
 
-    ``lags``, ``trees``: whether there may be an expert on earlier numbers, and trees.
+    ``lags``: whether there may be an expert on earlier numbers. ``trees``: leaves and columns of
+    those that there are, to be kept if they can be; None before there are any.
     """
     shape = features, outputs, numbers, delayed
     limit = np.inf if max_bytes is None else max_bytes
@@ -101,7 +102,7 @@ def plan(
     room = LARGEST + 2 * MOST if max_points is None else max_points
 
     thrift, young = False, 0
-    forest = forest_size(features, outputs, numbers, limit / 6) if trees else (0, 0)
+    forest = forest_size(features, outputs, numbers, limit / 6, trees)
     lags &= numbers and not delayed and outputs <= MOST_SERIES and _lag_bytes(outputs) <= limit / 8
 
     def sizes(most: int, large: int) -> Sizes:

@@ -114,6 +114,8 @@ class Succession:
         forest, shape = self.forest, (sizes.leaves, sizes.columns)
         if forest is not None and shape != (forest.leaves, forest.columns):
             self.forest = _new_forest(self.established)
+            for each in self.committees:
+                each.doubt_trees()
 
     def change_units(self, shift: Any, stretch: Any) -> None:
         """Targets are now (y + shift) * stretch of what they were; of several, arrays."""
