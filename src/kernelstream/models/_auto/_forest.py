@@ -40,8 +40,8 @@ def forest_size(
 ) -> tuple[int, int]:
     """Leaves of a tree, and columns that each counts, in so many bytes; (0, 0): there is none.
 
-    A size that is ``known`` stays where it takes no more than three times the room: trees of another size
-    would begin again.
+    A size that is ``known`` stays where it takes no more than three times the room: with another
+    one trees would begin again.
     """
     if known is not None:
         need = Forest.nbytes_for(features, outputs, numbers, *known) if known[0] else 0
