@@ -183,20 +183,25 @@ def _experts(choose: Callable[[Any], Any]) -> Without:
     return lambda: _without_experts(choose)
 
 
-def _one_kind_of_shares(mixture: Any, numbers: Any, targets: Any, weights: Any, out: Any) -> None:
+def _one_kind_of_shares(mixture: Any, numbers: Any, *others: Any) -> None:
     """``mix_numbers`` in which the wide shares are the others before every row."""
     for row in range(len(numbers)):
         mixture.wide_shares[:] = mixture.shares
         one = slice(row, row + 1)
-        mix_numbers(mixture, numbers[one], targets[one], weights[one], out[one])
+        mix_numbers(mixture, numbers[one], *(each[one] for each in others))
 
 
-def _as_mixed(mixture: Any, numbers: Any, targets: Any, weights: Any, out: Any) -> None:
+def _one_mixture(mixture: Any, numbers: Any, targets: Any, weights: Any, _: Any, out: Any) -> None:
+    """``mix_numbers`` in which every row counts as like the last one."""
+    mix_numbers(mixture, numbers, targets, weights, np.zeros(len(numbers)), out)
+
+
+def _as_mixed(mixture: Any, numbers: Any, *others: Any) -> None:
     """``mix_numbers`` that never predicts nearer to the simplest experts."""
     for row in range(len(numbers)):
         mixture.answers[:] = [1.0, 0.0, 0.0]
         one = slice(row, row + 1)
-        mix_numbers(mixture, numbers[one], targets[one], weights[one], out[one])
+        mix_numbers(mixture, numbers[one], *(each[one] for each in others))
 
 
 #: Each part, and how to leave it out.
@@ -227,5 +232,6 @@ PARTS: dict[str, Without] = {
     "more points for a fine group": _method(committee, "follow"),
     "a second order that catches up": _method(committee, "catch_up"),
     "shares by mean squares": lambda: patch.object(committee, "mix_numbers", _one_kind_of_shares),
+    "a look at rows unlike the last": lambda: patch.object(committee, "mix_numbers", _one_mixture),
     "the simplest experts' pull": lambda: patch.object(committee, "mix_numbers", _as_mixed),
 }

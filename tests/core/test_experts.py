@@ -123,7 +123,7 @@ def test_a_mixture_of_numbers(alike, simplest):
     used = np.ones((1, 5), np.int64)
     used[0, 3] = simplest == 2
     mixture, out = new_mixtures(used, True), np.empty((N, 1, 1))
-    mix_numbers(mixture, opinions[:, :, None].copy(), y[:, None], weights, out)
+    mix_numbers(mixture, opinions[:, :, None].copy(), y[:, None], weights, np.zeros(N), out)
     own = np.flatnonzero(used[0])
     twin = naive.NumberMixture(len(own), NUMBER_POOLS[0].spread, simplest)
     expected = [twin.step(*row) for row in zip(opinions[:, own], y, weights, strict=True)]
@@ -215,7 +215,7 @@ def test_units_of_several_targets_change_what_experts_say():
     X, Y, _ = stream("random", -3)
     shift, stretch = np.array([-0.7, 0.0, 2.0]), np.array([3.0, 1.0, 0.01])
     committee = Committee(3, 3, True, Sizes(12, 12, 16, False), False, "auto", 0)
-    committee.run(X[:64], Y[:64], np.ones(64), np.zeros((64, 2, 3)))
+    committee.run(X[:64], Y[:64], np.ones(64), np.zeros((64, 2, 3)), np.zeros(64))
     nothing = np.empty((0, 3))
 
     def opinions():
@@ -243,6 +243,9 @@ def naive_linear(X, Y, lagged, draws):
     out, last = [], np.zeros(Y.shape[1])
     width = 1 + X.shape[1] + (Y.shape[1] if lagged else 0)
     covariance, weights = np.eye(width), np.zeros((width, Y.shape[1]))
+    if not lagged:  # inputs as far out as they are
+        X = np.where(np.abs(X) > 3.0, np.sign(X) * (2.0 + np.exp(np.abs(X) - 3.0)), X)
+        X = np.clip(X, -100.0, 100.0)
     for x, y in zip(X, Y, strict=True):
         z = np.concatenate([[1.0], x, last if lagged else []])
         out.append(z @ weights)
@@ -282,15 +285,56 @@ def test_targets_of_several_numbers_are_mixed_each_by_itself():
     level_pass(last, level, seen, Y, opinions, 18)
     assert np.array_equal(opinions[1:, 18], Y[:-1])
     assert np.allclose(level, Y.mean(axis=0))
-    out = np.empty((N, 2, 2))
-    mix_numbers(both.mixture, opinions, Y, np.ones(N), out)
+    out, unlike = np.empty((N, 2, 2)), (np.arange(N) % 5 == 4).astype(float)
+    mix_numbers(both.mixture, opinions, Y, np.ones(N), unlike, out)
     for c in range(2):
         alone = Committee(3, 1, True, Sizes(12, 12, 16, False), False, "auto", 0)
         expected, one = np.empty((N, 2, 1)), slice(c, c + 1)
         own = np.ascontiguousarray(opinions[:, :, one])
-        mix_numbers(alone.mixture, own, np.ascontiguousarray(Y[:, one]), np.ones(N), expected)
+        mix_numbers(
+            alone.mixture, own, np.ascontiguousarray(Y[:, one]), np.ones(N), unlike, expected
+        )
         assert np.array_equal(out[:, :, one], expected)
         assert np.array_equal(both.mixture.shares[c::2], alone.mixture.shares)
+
+
+def test_rows_that_are_unlike_the_last_one():
+    """They are predicted by the one of two mixtures that was right in such rows."""
+    random = np.random.default_rng(0)
+    y, unlike = np.cumsum(random.normal(size=N)), (np.arange(N) % 10 == 9).astype(float)
+    y += np.cumsum(50.0 * unlike * random.normal(size=N))
+    opinions = (y + random.normal(size=N))[:, None] + 3.0 * random.normal(size=(N, 4))
+    opinions[:, 2] = np.concatenate([[0.0], y[:-1]])  # the last value
+    used, weights = np.array([[1, 1, 1, 1], [1, 1, 0, 1]]), random.uniform(0.5, 2.0, N)
+    made = []
+    for rows in (np.zeros(N), unlike):
+        mixture, out = new_mixtures(used.copy(), True), np.empty((N, 2, 1))
+        mix_numbers(mixture, opinions[:, :, None].copy(), y[:, None], weights, rows, out)
+        made.append(out[:, :, 0])
+    (all_, any_row), share, scales = made[0].T, 0.5, []
+    for t in range(N):  # the mean square of the errors of the shares, as the mixture has it
+        mixture, out = new_mixtures(used.copy(), True), np.empty((t + 1, 2, 1))
+        part = slice(0, t + 1)
+        if unlike[t]:
+            mix_numbers(
+                mixture,
+                opinions[part, :, None].copy(),
+                y[part, None],
+                weights[part],
+                np.zeros(t + 1),
+                out,
+            )
+        scales.append(mixture.wide_scales[1])
+    for t in np.flatnonzero(unlike):
+        assert made[1][t, 0] == pytest.approx(share * all_[t] + (1.0 - share) * any_row[t])
+        errors = np.array([y[t] - all_[t], y[t] - any_row[t]])
+        squares = naive.relative_squares(errors, scales[t])
+        odds = share / (1.0 - share) * np.exp(0.5 * weights[t] * (squares[1] - squares[0]))
+        share = 0.99 * odds / (1.0 + odds) + 0.005
+    same = unlike == 0.0
+    np.testing.assert_array_equal(made[1][same], made[0][same])
+    np.testing.assert_array_equal(made[1][:, 1], any_row)
+    assert share < 0.4
 
 
 @pytest.mark.parametrize("margin", [-1e4, -30.0, -1.0, 0.0, 0.3, 40.0, 1e4])

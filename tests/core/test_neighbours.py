@@ -33,7 +33,7 @@ def test_similar_rows(kind, classes):
     made, first = [], 0
     for size in (1, 2, 40, 7, 70):  # in chunks of any size
         part = slice(first, first + size)
-        made.append(latest.run(X[part], y[part, None], max(1, classes)))
+        made.append(latest.run(X[part], y[part, None], max(1, classes))[0])
         first += size
     expected = np.array([twin.step(*row) for row in zip(X, y, strict=True)])
     found = np.concatenate(made)
@@ -41,7 +41,7 @@ def test_similar_rows(kind, classes):
     if classes:
         np.testing.assert_allclose(found.sum(axis=2), 1.0)
     new = random.normal(size=(1, 3))
-    alone = latest.run(new, np.empty((0, 1)), max(1, classes))  # predicted, not kept
+    alone = latest.run(new, np.empty((0, 1)), max(1, classes))[0]  # predicted, not kept
     np.testing.assert_allclose(alone[0].reshape(expected[0].shape), twin.step(new[0]))
     rows, targets = latest.last(5)
     np.testing.assert_array_equal(rows, X[-5:])
@@ -60,19 +60,31 @@ def test_other_scales_and_sizes_are_the_same_as_from_the_beginning():
     again.run(X[-16:], Y[-16:], 2)
     latest.change_units(np.array([1.0, 0.0]), np.array([2.0, 3.0]))
     new = random.normal(size=(4, 3)), np.empty((0, 2))
-    expected = (again.run(*new, 2) + np.array([1.0, 0.0])) * np.array([2.0, 3.0])
-    np.testing.assert_allclose(latest.run(*new, 2), expected, rtol=1e-12)
+    expected = (again.run(*new, 2)[0] + np.array([1.0, 0.0])) * np.array([2.0, 3.0])
+    np.testing.assert_allclose(latest.run(*new, 2)[0], expected, rtol=1e-12)
     wider = latest.widened(1)
     wide = np.column_stack([new[0], np.zeros(4)])
-    np.testing.assert_array_equal(wider.run(wide, new[1], 2), latest.run(*new, 2))
+    np.testing.assert_array_equal(wider.run(wide, new[1], 2)[0], latest.run(*new, 2)[0])
 
 
 def test_rows_that_only_are_kept():
     state = NeighbourState(
         np.zeros(1, np.int64), np.zeros((2, 4)), np.zeros(4), np.zeros((4, 1)), np.ones(2),
-        first_counts(),
+        first_counts(), np.zeros(2),
     )  # fmt: skip
     rows = np.arange(10.0).reshape(5, 2)
-    neighbour_pass(state, True, rows, rows[:, :1], np.empty((0, 2, 1)))
+    neighbour_pass(state, True, rows, rows[:, :1], np.empty((0, 2, 1)), np.empty(5))
     assert state.written[0] == 5
     np.testing.assert_array_equal(state.targets[:, 0], [8.0, 2.0, 4.0, 6.0])
+
+
+def test_a_row_that_is_unlike_the_last():
+    random = np.random.default_rng(0)
+    keys = np.repeat(np.arange(10) % 2 * 10.0, 12)[:, None]
+    rows = keys + 0.1 * random.normal(size=(120, 2))
+    latest = Latest(2, 1, True, 32, True)
+    found = [latest.run(row[None], row[None, :1], 1)[1][0] for row in rows]
+    again = Latest(2, 1, True, 32, True).run(rows, rows[:, :1], 1)[1]
+    np.testing.assert_array_equal(found, again)
+    np.testing.assert_array_equal(np.flatnonzero(found), np.arange(12, 120, 12))
+    assert not Latest(2, 1, True, 32, False).run(rows, rows[:, :1], 1)[1].any()

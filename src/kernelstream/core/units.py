@@ -14,6 +14,8 @@ SLOWEST = 1.0 / 4000.0
 SETTLED, FARTHEST = 20.0, 10.0
 #: Deviations beyond which values are compressed.
 FAR = 3.0
+#: Deviations of a value that linear experts see as it is.
+FARTHEST_INPUT = 100.0
 #: Stands for what overflows: a number far from a column of tiny ones.
 LARGEST = 1e5
 #: Deviations of a target that are not above this part of its mean are rounding.
@@ -87,6 +89,16 @@ def in_units(units, j, x):
     elif z < -FAR:
         z = -FAR - math.log(min(-z, LARGEST) - (FAR - 1.0))
     return z
+
+
+@inner
+def as_it_was(z):
+    """A value in deviations before it was compressed, up to ``FARTHEST_INPUT`` of them."""
+    apart = abs(z)
+    if apart <= FAR:
+        return z
+    far = min(FARTHEST_INPUT, FAR - 1.0 + math.exp(min(apart, FARTHEST_INPUT) - FAR))
+    return far if z > 0.0 else -far
 
 
 @inner

@@ -14,6 +14,7 @@ from kernelstream.core import kernel as core
 from kernelstream.core.experts.class_mixture import FLOOR, SUREST
 from kernelstream.core.experts.forest import SLIGHT
 from kernelstream.core.experts.mixture import MixtureState
+from kernelstream.core.units import FAR, FARTHEST_INPUT
 from kernelstream.export._preparation import features_of, in_moving_units
 from kernelstream.export.program import Input, Program, Vector
 from kernelstream.kernels import Kernel
@@ -311,6 +312,12 @@ def committee_values(experts: Succession, rows: Vector) -> Vector:
 def _linear(linear: Any, rows: Vector, numbers: bool) -> Vector:
     """A linear expert; see ``core.experts.linear.linear_pass``."""
     weights, covariance = linear.weights, linear.covariance
+    if numbers:
+        apart = rows.abs()
+        far = (apart.minimum(FARTHEST_INPUT) - FAR).exp() + (FAR - 1.0)
+        far = far.minimum(FARTHEST_INPUT)
+        far = (rows > 0.0).where(far, far * -1.0)
+        rows = (apart > FAR).where(far, rows)
     values = rows.product(weights[:, 1:].T) + weights[:, 0]
     if numbers:
         return values

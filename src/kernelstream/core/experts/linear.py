@@ -15,6 +15,7 @@ from kernelstream.core.experts.steps import (
 from kernelstream.core.jit import compiled, inner
 from kernelstream.core.lanes import add_multiple, dot, fma
 from kernelstream.core.splitmix import uniform
+from kernelstream.core.units import as_it_was
 
 #: The numbers of a linear expert.
 LINEAR_STATUS = np.dtype(
@@ -63,9 +64,11 @@ def first_covariance(
 
 @inner
 def write_inputs(status, last, z, outputs, x):
+    """Numbers may follow inputs as far as these go: an expert without last targets sees them so."""
     x[0] = 1.0
+    as_they_were = status.numbers and not status.lagged
     for j in range(len(z)):
-        x[1 + j] = z[j]
+        x[1 + j] = as_it_was(z[j]) if as_they_were else z[j]
     if status.lagged and len(x) > 1 + len(z):
         if status.numbers:
             for c in range(outputs):

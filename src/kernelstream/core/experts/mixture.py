@@ -53,6 +53,8 @@ class MixtureState(NamedTuple):
     parts: NDArray[np.float64]  # (mixtures, SIMPLEST) of the way from these to the mixture
     certain: NDArray[np.float64]  # (mixtures, SIMPLEST) of those: 1 / variance
     answers: NDArray[np.float64]  # (mixtures, 1 + SIMPLEST) shares: all of the way, or such parts
+    unlike: NDArray[np.float64]  # (mixtures, 2) shares where a row is unlike the last one: of all
+    # experts, and of those that do not look at it; of the first mixtures alone
 
 
 @inner

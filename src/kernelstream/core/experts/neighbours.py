@@ -21,6 +21,9 @@ EQUAL = 1e-9
 SOFT = 0.1
 #: What the rows together have for classes that none of them is.
 OTHERS = 0.5
+#: A row is unlike the last one if its squared distance is so many times the mean one of the latest
+#: rows, once there were some.
+UNLIKE, LATEST_STEPS, SETTLED = 4.0, 500.0, 5.0
 #: What is kept, in each row, of how often the nearest row had the right class.
 DECAY = 0.999
 
@@ -34,6 +37,7 @@ class NeighbourState(NamedTuple):
     targets: NDArray[np.float64]  # (kept, q)
     scales: NDArray[np.float64]  # (p,) of columns, in distances
     right: NDArray[np.float64]  # (2,) of classes: how often the nearest was right, of how often
+    steps: NDArray[np.float64]  # (2,) rows after another; the squared distance, on average
 
 
 def first_counts() -> NDArray[np.float64]:
@@ -126,6 +130,16 @@ def predict_classes(state, count, places, weights, out, t):
 
 
 @inner
+def step_to(state, z):
+    """The squared distance from the last row."""
+    last, square = (state.written[0] - 1) % len(state.norms), 0.0
+    for j in range(len(z)):
+        apart = z[j] - state.points[j, last]
+        square = fma(state.scales[j] * apart, apart, square)
+    return square
+
+
+@inner
 def keep_row(state, z, targets, t):
     i = state.written[0] % len(state.norms)
     for j in range(len(z)):
@@ -137,7 +151,7 @@ def keep_row(state, z, targets, t):
 
 
 @compiled
-def neighbour_pass(state, numbers, rows, targets, out):
+def neighbour_pass(state, numbers, rows, targets, out, unlike):
     """Predict each row, then keep it; without targets, predict alone.
 
     Parameters
@@ -147,10 +161,20 @@ def neighbour_pass(state, numbers, rows, targets, out):
     rows : (n, p)
     targets : (n, q) numbers, or (n, 1) classes by number; (0, 1)
     out : (n, SIZE, outputs): probabilities, or numbers; (0, ...): only keep the rows.
+    unlike : (n,), out: 1 where a row is unlike the last one, 0 elsewhere
     """
     products, weights = np.empty(len(state.norms)), np.empty(NEAREST)
     places, distances = np.empty(NEAREST, np.int64), np.empty(NEAREST)
     for t in range(len(rows)):
+        unlike[t] = 0.0
+        if len(out) and state.written[0]:
+            step = step_to(state, rows[t])
+            if state.steps[0] > SETTLED and step > UNLIKE * state.steps[1]:
+                unlike[t] = 1.0
+            if len(targets):
+                state.steps[0] += 1.0
+                rate = max(1.0 / state.steps[0], 1.0 / LATEST_STEPS)
+                state.steps[1] += rate * (step - state.steps[1])
         if len(out):
             count = find_nearest(state, rows[t], products, places, distances)
             weigh_rows(count, distances, weights)

@@ -42,6 +42,8 @@ NEARER = 0.5
 #: How certain it is at first that all of the way from a simple expert to the mixture is right
 #: (1 / variance), and the rows over which that is learned.
 WHOLE, SHORT = 1.0, 2000.0
+#: The part of the shares for rows that are unlike the last one that is given back.
+GIVEN_BACK = 0.01
 #: The simplest experts of numbers, the last ones: the last value and the mean.
 SIMPLEST = 2
 
@@ -124,9 +126,27 @@ def follow_answers(mixture, m, importance, numbers, t, c, y, candidates, likelih
         mixture.parts[m, k] += weight * error / certain
 
 
+@inner
+def look_apart(mixture, c, importance, out, targets, t):
+    """Where a row is unlike the last one: as all experts, or as those that do not look at it."""
+    shares, each = mixture.unlike[c], out.shape[2]
+    last, any_row = out[t, 0, c], out[t, 1, c]
+    out[t, 0, c] = shares[0] * last + shares[1] * any_row
+    if len(targets) == 0:
+        return
+    y, square = targets[t, c], mixture.wide_scales[each + c]
+    ahead = relative_square(y - any_row, square) - relative_square(y - last, square)
+    odds = shares[0] / shares[1] * math.exp(min(500.0, max(-500.0, NEARER * importance * ahead)))
+    shares[0] = (1.0 - GIVEN_BACK) * odds / (1.0 + odds) + 0.5 * GIVEN_BACK
+    shares[1] = 1.0 - shares[0]
+
+
 @compiled
-def mix_numbers(mixture, numbers, targets, sample_weights, out):
-    """numbers (n, experts, q) to out (n, sets, q), then learn the weights."""
+def mix_numbers(mixture, numbers, targets, sample_weights, unlike, out):
+    """numbers (n, experts, q) to out (n, sets, q), then learn the weights.
+
+    ``unlike`` (n,) is not 0 for rows that are unlike the last one.
+    """
     experts, each = numbers.shape[1], numbers.shape[2]
     x, h, likelihood = np.empty(experts), np.empty(experts), np.empty(experts)
     ways = mixture.ways.shape[1]
@@ -180,3 +200,6 @@ def mix_numbers(mixture, numbers, targets, sample_weights, out):
             mixture.scales[m] = follow_scale(scale, y - first, rate)
             square = min((y - first) ** 2, FARTHEST**2 * wide)
             mixture.wide_scales[m] = max(1e-12, wide + rate * (square - wide))
+        if unlike[t] != 0.0 and out.shape[1] > 1:
+            for c in range(each):
+                look_apart(mixture, c, sample_weights[t], out, targets, t)

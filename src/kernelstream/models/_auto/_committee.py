@@ -261,11 +261,14 @@ class Committee:
         to_renewal = min(next_renewal(age) - age for age in ages)
         return max(1, min(to_look, to_renewal, 2**18 // (self.experts * self.outputs)))
 
-    def run(self, rows: Any, targets: Any, weights: Any, shared: Any) -> NDArray[np.float64]:
+    def run(
+        self, rows: Any, targets: Any, weights: Any, shared: Any, unlike: Any
+    ) -> NDArray[np.float64]:
         """(n, mixtures, outputs): predictions, each from just before its row was learned.
 
-        ``shared`` (n, ..., outputs) is what trees and similar rows say. Without targets nothing
-        is learned. With them there may be ``room()`` rows at most.
+        ``shared`` (n, ..., outputs) is what trees and similar rows say, ``unlike`` (n,) is 1 for
+        rows that are unlike the last one. Without targets nothing is learned. With them there may
+        be ``room()`` rows at most.
         """
         n = len(rows)
         opinions = np.zeros((n, self.experts, self.outputs))
@@ -288,7 +291,7 @@ class Committee:
         first = self.similar.stop
         if self.numbers:
             level_pass(self.last, self.level, self.level_seen, targets, opinions, first)
-            mix_numbers(self.mixture, opinions, targets, weights, out)
+            mix_numbers(self.mixture, opinions, targets, weights, unlike, out)
         else:
             self.chains.run(self.last, targets, opinions, first)
             mix_classes(self.mixture, opinions, targets, weights, out)

@@ -136,6 +136,7 @@ def _as_now(committee: Committee, arrays: Mapping[str, Any]) -> Mapping[str, Any
         found |= {f"mixture_{name}": getattr(mixture, name) for name in ("parts", "certain")}
         found["mixture_answers"] = np.zeros_like(mixture.answers)
         found["mixture_answers"][:, :1] = 1.0
+    found.setdefault("mixture_unlike", mixture.unlike)
     if "owners" not in found:
         found |= _fewer_rows(committee, found)
     return found
@@ -214,6 +215,7 @@ def _check_committee(committee: Committee) -> None:
     wide = (mixture.wide_shares >= 0.0).all() and np.allclose(mixture.wide_shares.sum(axis=1), 1.0)
     ways = (mixture.ways >= 0.0).all() and np.allclose(mixture.ways.sum(axis=1), 1.0)
     answers = (mixture.answers >= 0.0).all() and np.allclose(mixture.answers.sum(axis=1), 1.0)
+    unlike = (mixture.unlike >= 0.0).all() and np.allclose(mixture.unlike.sum(axis=1), 1.0)
     parts = mixture.past, mixture.recent, mixture.wide_past
     averages = all(((part >= 0.0) & (part <= 1.0 + 1e-6)).all() for part in parts)
     diagonals = np.diagonal(mixture.covariance, axis1=-2, axis2=-1)
@@ -228,6 +230,7 @@ def _check_committee(committee: Committee) -> None:
         and ways
         and answers
         and averages
+        and unlike
         and pools
         and all((part > 0.0).all() for part in positive)
     ):

@@ -18,6 +18,8 @@ from kernelstream.core.experts.neighbours import (
 from kernelstream.parts import Arrays
 
 Rows = NDArray[np.float64]
+#: Arrays of a state that do not depend on how many rows it holds.
+_NUMBERS = ("scales", "right", "steps")
 
 
 class Latest:
@@ -39,12 +41,13 @@ class Latest:
         self.state = NeighbourState(
             np.zeros(1, np.int64), np.zeros((features, kept)), np.zeros(kept),
             np.zeros((kept, targets)), np.ones(features), first_counts(),
+            np.zeros(2),
         )  # fmt: skip
 
     @staticmethod
     def nbytes_for(features: int, targets: int, kept: int) -> int:
         """The bytes that it holds."""
-        return 8 * (kept * (features + 1 + targets) + features + 3)
+        return 8 * (kept * (features + 1 + targets) + features + 5)
 
     @property
     def nbytes(self) -> int:
@@ -53,11 +56,15 @@ class Latest:
     def __len__(self) -> int:
         return int(min(self.state.written[0], len(self.state.norms)))
 
-    def run(self, rows: Any, targets: Any, outputs: int) -> Rows:
-        """(n, experts, outputs): what similar rows say, each from before its row was kept."""
+    def run(self, rows: Any, targets: Any, outputs: int) -> tuple[Rows, Rows]:
+        """(n, experts, outputs): what similar rows say, each from before its row was kept.
+
+        And (n,): 1 where a row is unlike the last one.
+        """
         out = np.empty((len(rows), SIZE, outputs) if self.predicts else (0, SIZE, outputs))
-        neighbour_pass(self.state, self.numbers, rows, targets, out)
-        return out
+        unlike = np.empty(len(rows))
+        neighbour_pass(self.state, self.numbers, rows, targets, out, unlike)
+        return out, unlike
 
     def last(self, count: int) -> tuple[Rows, Rows]:
         """Copies of the last so many rows and targets, in their order."""
@@ -83,7 +90,7 @@ class Latest:
         """The same with room for so many rows."""
         features, targets = len(self.state.points), self.state.targets.shape[1]
         result = Latest(features, targets, self.numbers, kept, self.predicts)
-        result._keep(*self.last(kept), self.state.scales, self.state.right)
+        result._keep(*self.last(kept), self.state)
         return result
 
     def widened(self, more: int) -> Latest:
@@ -92,13 +99,17 @@ class Latest:
         result = Latest(features + more, targets, self.numbers, kept, self.predicts)
         rows, own = self.last(kept)
         scales = np.pad(self.state.scales, (0, more), constant_values=1.0)
-        result._keep(np.pad(rows, ((0, 0), (0, more))), own, scales, self.state.right)
+        state = self.state._replace(scales=scales)
+        result._keep(np.pad(rows, ((0, 0), (0, more))), own, state)
         return result
 
-    def _keep(self, rows: Rows, targets: Rows, scales: Rows, right: Rows) -> None:
+    def _keep(self, rows: Rows, targets: Rows, other: NeighbourState) -> None:
+        """Take over rows, and the numbers of another state."""
         state, n = self.state, len(rows)
+        for name in _NUMBERS:
+            getattr(state, name)[:] = getattr(other, name)
         state.points[:, :n], state.targets[:n] = rows.T, targets.reshape(n, -1)
-        state.scales[:], state.right[:], state.written[0] = scales, right, n
+        state.written[0] = n
         measure_points(state)
 
     # ---- files ------------------------------------------------------------------------
@@ -106,28 +117,27 @@ class Latest:
     def to_arrays(self) -> Arrays:
         rows, targets = self.last(len(self))
         state = self.state
-        return {
-            "rows": rows, "targets": targets, "scales": state.scales.copy(),
-            "right": state.right.copy(),
-        }  # fmt: skip
+        numbers = {name: getattr(state, name).copy() for name in _NUMBERS}
+        return {"rows": rows, "targets": targets, **numbers}
 
     def fill(self, arrays: Mapping[str, Any], classes: int) -> None:
         """Take over what :meth:`to_arrays` gave; ValueError if it cannot be that."""
         state = self.state
         rows, targets = arrays["rows"], arrays["targets"]
-        scales = arrays.get("scales", state.scales)  # earlier files kept rows alone
-        right = arrays.get("right", state.right)
+        # Earlier files kept rows alone.
+        found = {name: arrays.get(name, getattr(state, name)) for name in _NUMBERS}
         n, (kept, each) = len(rows), state.targets.shape
         shapes = (n, len(state.points)), (n,) if each == 1 else (n, each)
         if (rows.shape, targets.shape) != shapes or n > kept:
             raise ValueError("the remembered rows contradict the state")
-        if scales.shape != state.scales.shape or right.shape != state.right.shape:
+        if any(found[name].shape != getattr(state, name).shape for name in _NUMBERS):
             raise ValueError("the remembered rows contradict the state")
-        parts = rows, targets, scales, right
+        parts = rows, targets, *found.values()
         if not all(part.dtype == np.float64 and np.isfinite(part).all() for part in parts):
             raise ValueError("the remembered rows are not finite")
         if not self.numbers and not np.isin(targets, np.arange(classes)).all():
             raise ValueError("the remembered rows have unknown classes")
-        if (scales < 0.0).any() or not 0.0 < right[0] <= right[1]:
+        right, signless = found["right"], (found["scales"], found["steps"])
+        if any((part < 0.0).any() for part in signless) or not 0.0 < right[0] <= right[1]:
             raise ValueError("how similar rows predict is out of range")
-        self._keep(rows, targets, scales, right)
+        self._keep(rows, targets, state._replace(**found))

@@ -40,6 +40,7 @@ def new_mixtures(used: NDArray[np.int64], numbers: bool) -> MixtureState:
         wide_scales=np.ones(of_numbers), parts=np.ones((of_numbers, SIMPLEST)),
         certain=np.full((of_numbers, SIMPLEST), WHOLE),
         answers=answers / answers.sum(axis=1, keepdims=True),
+        unlike=np.full((of_numbers, 2), 0.5),
     )  # fmt: skip
 
 

@@ -196,7 +196,7 @@ def _committee_bytes(
         count += 1
     targets, classes = (outputs, 1) if numbers else (1, outputs)
     pools = len(pools_of(numbers))
-    each = count * (4 + pools * (count + 1)) + 11 + pools + (2 * count + 9 if numbers else 0)
+    each = count * (4 + pools * (count + 1)) + 11 + pools + (2 * count + 11 if numbers else 0)
     mixture = 8 * targets * (1 if delayed else 2) * each + 8
     rows = chained(classes)
     counts = 8 * len(DECAYS) * (rows + 1) * classes + 16 * rows

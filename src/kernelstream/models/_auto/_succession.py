@@ -141,8 +141,8 @@ class Succession:
         columns = as_columns(targets)
         shared = self._run_shared(rows, columns, weights)
         if not len(targets):
-            return self.leading.run(rows, targets, weights, shared)
-        made = [each.run(rows, targets, weights, shared) for each in self.committees]
+            return self.leading.run(rows, targets, weights, *shared)
+        made = [each.run(rows, targets, weights, *shared) for each in self.committees]
         first, out = made[0], np.empty_like(made[0])
         second, numbers = made[1] if len(made) > 1 else first[:0], self.established.numbers
         contest(self.status, self.scales, numbers, first, second, columns, weights, out)
@@ -156,15 +156,18 @@ class Succession:
         self._between()
         return out
 
-    def _run_shared(self, rows: Any, columns: Any, weights: Any) -> NDArray[np.float64]:
-        """(n, ..., outputs): what the experts say that both committees use."""
+    def _run_shared(self, rows: Any, columns: Any, weights: Any) -> tuple[Any, Any]:
+        """(n, ..., outputs): what the experts say that both committees use; and (n,): which rows
+        are unlike the last one.
+        """
         parts = []
         if self.forest is not None:
             parts.append(self.forest.run(rows, columns, weights))
-        similar = self.latest.run(rows, columns, self.outputs)
+        similar, unlike = self.latest.run(rows, columns, self.outputs)
         if self.latest.predicts:
             parts.append(similar)
-        return np.concatenate([np.empty((len(rows), 0, self.outputs)), *parts], axis=1)
+        shared = np.concatenate([np.empty((len(rows), 0, self.outputs)), *parts], axis=1)
+        return shared, unlike
 
     def _between(self) -> None:
         history, look = self.history, self.seen % EVERY == 0
