@@ -267,6 +267,7 @@ def test_a_linear_expert_of_several_targets(lagged):
     width = 4 + 2 * lagged
     status = np.zeros(1, LINEAR_STATUS)
     status["numbers"], status["lagged"], status["forget"], status["random"] = 1, lagged, 1.0, 7
+    status["far"] = not lagged
     linear = LinearState(status, np.eye(width), np.zeros((2, width)))
     out, last = np.empty((N, 1, 2)), np.zeros(2)
     for part in (slice(0, 5), slice(5, N)):

@@ -312,7 +312,7 @@ def committee_values(experts: Succession, rows: Vector) -> Vector:
 def _linear(linear: Any, rows: Vector, numbers: bool) -> Vector:
     """A linear expert; see ``core.experts.linear.linear_pass``."""
     weights, covariance = linear.weights, linear.covariance
-    if numbers:
+    if linear.status[0]["far"]:
         apart = rows.abs()
         far = (apart.minimum(FARTHEST_INPUT) - FAR).exp() + (FAR - 1.0)
         far = far.minimum(FARTHEST_INPUT)

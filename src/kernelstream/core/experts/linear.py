@@ -26,6 +26,7 @@ LINEAR_STATUS = np.dtype(
             ("random", np.uint64),
             ("numbers", np.int64),
             ("lagged", np.int64),  # whether the last target is an input
+            ("far", np.int64),  # whether inputs beyond three deviations count as they are
             ("last", np.float64),  # target; of several the first one
             ("forget", np.float64),
         ],
@@ -64,11 +65,9 @@ def first_covariance(
 
 @inner
 def write_inputs(status, last, z, outputs, x):
-    """Numbers may follow inputs as far as these go: an expert without last targets sees them so."""
     x[0] = 1.0
-    as_they_were = status.numbers and not status.lagged
     for j in range(len(z)):
-        x[1 + j] = as_it_was(z[j]) if as_they_were else z[j]
+        x[1 + j] = as_it_was(z[j]) if status.far else z[j]
     if status.lagged and len(x) > 1 + len(z):
         if status.numbers:
             for c in range(outputs):

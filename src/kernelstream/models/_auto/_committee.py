@@ -134,6 +134,7 @@ class Committee:
         status = np.zeros(1, LINEAR_STATUS)
         status["random"], status["numbers"] = self.seed + 7919 * (seed + 1), self.numbers
         status["lagged"], status["forget"] = lagged, forget
+        status["far"] = self.numbers and not lagged
         status["last"] = 0.0 if self.numbers else -1.0
         width = 1 + self.features + lagged * lagged_inputs(self.outputs, self.numbers)
         # The others expect large weights: where many inputs are exact, these are right.

@@ -89,7 +89,7 @@ def read_committee(
             else read_group(committee.features, committee.outputs, numbers, known, RATES, note, own)
         )
     for linear, note in zip(committee.linear, header["linear"], strict=True):
-        fill_record(linear.status, note)
+        fill_record(linear.status, {"far": 0, **note})  # earlier files do not say it
         if linear.status[0]["numbers"] != numbers:
             raise ValueError("a linear expert is of another kind")
         if not -1.0 <= linear.status[0]["last"] < committee.outputs and not numbers:
