@@ -84,7 +84,7 @@ def run(name: str, folder: Path, seed: int) -> None:
     names = list(NAMES)
     if name in ("cold", "warm"):
         names = COLD
-        ahead.start = lambda kind: None  # features need nothing of what the second process compiles
+        ahead.beside = lambda *_: None  # features need nothing of what the second process compiles
     elif name == "loaded":
         load_everything(seed)
         found["freedoms"] = freedoms()

@@ -52,18 +52,25 @@ def start(kind: str) -> subprocess.Popen[bytes] | None:
     """
     if INTERPRETED or is_cached(_FIRST[kind]):
         return None
-    code = f"import sys; sys.path[:] = {sys.path!r}; import {__name__} as ahead"
-    nothing = subprocess.DEVNULL
-    try:
-        second = subprocess.Popen(
-            [sys.executable, "-c", f"{code}; ahead.compile({kind!r})"],
-            stdin=nothing, stdout=nothing, stderr=nothing,
-        )  # fmt: skip
-    except (OSError, TypeError):  # no second process to be had, or no interpreter to start
-        return None
-    if kind == "blocks":
+    second = beside(__name__, f"compile({kind!r})")
+    if second is not None and kind == "blocks":
         compile("kernel of blocks")
     return second
+
+
+@functools.cache
+def beside(module: str, call: str) -> subprocess.Popen[bytes] | None:
+    """Call a function of a module in a second process, once; None where there is none to be had."""
+    if INTERPRETED:
+        return None
+    code = f"import sys; sys.path[:] = {sys.path!r}; import {module} as ahead; ahead.{call}"
+    nothing = subprocess.DEVNULL
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-c", code], stdin=nothing, stdout=nothing, stderr=nothing
+        )
+    except (OSError, TypeError):  # no second process, or no interpreter to start
+        return None
 
 
 #: What each kind begins with.

@@ -8,6 +8,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelstream.core import ahead
+from kernelstream.core.experts.group import group_pass
+from kernelstream.core.kernel import Rows
 from kernelstream.models import _parameters as p
 from kernelstream.models._auto._sizes import Sizes, plan
 from kernelstream.models._auto._state import AutoState
@@ -105,6 +108,11 @@ class _Auto(ExpertEstimator):
             self.n_features_in_, self._known, self._numbers, self.standardize,
             self._sizes(self._known), self.labels_delayed, self.forget, seed,
         )  # fmt: skip
+
+    def _start(self, X: Any, rows: Rows) -> None:
+        if not ahead.is_cached(group_pass):
+            ahead.beside("kernelstream.models._auto._ahead", f"compile_last({self._numbers})")
+        super()._start(X, rows)
 
     def _check_room(self, outputs: int) -> None:
         self._sizes(max(outputs, self._known))
