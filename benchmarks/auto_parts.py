@@ -19,6 +19,7 @@ from kernelstream.core.experts.number_mixture import mix_numbers
 from kernelstream.models._auto import _committee as committee
 from kernelstream.models._auto import _group as group
 from kernelstream.models._auto import _race as race
+from kernelstream.models._auto import _sizes as sizes
 from kernelstream.models._auto import _succession as succession
 
 ROWS = 1_000_000
@@ -226,7 +227,7 @@ PARTS: dict[str, Without] = {
     "moves": _method(race, "move"),
     "undone races": _method(race, "undo_race"),
     "a lead that passes on": _method(race, "lead"),
-    "the full metric": lambda: patch.object(race, "WIDEST_METRIC", 0),
+    "the full metric": lambda: patch.object(sizes.Sizes, "may_turn", lambda *_: False),
     "fresh starts": lambda: patch.object(succession.Succession, "_may_try", lambda _: False),
     "the answer to jumps": lambda: patch.object(committee, "_KEPT_IN_DRIFT", 1.0),
     "more points for a fine group": _method(committee, "follow"),

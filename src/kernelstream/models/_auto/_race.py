@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kernelstream.models._auto._group import SIZE
 from kernelstream.models._auto._history import FIRST
-from kernelstream.models._auto._sizes import SCALES, WIDEST_METRIC
+from kernelstream.models._auto._sizes import SCALES
 
 #: Rows between two looks at the groups, and before the first race.
 EVERY = FIRST
@@ -85,7 +85,7 @@ def race(committee: Any, latest: Learned) -> None:
         if group is not None and place != committee.leader:
             group.resize(committee.sizes.most)
     leader.resize(committee.leading_size(committee.sizes))
-    if committee.features <= WIDEST_METRIC:
+    if committee.sizes.may_turn(committee.features):
         group = committee.new_group(max(leader.scale, 2.0), 1.0, 4.0, committee.seen, full=True)
         committee.place(worst, group, latest)
         committee.challenger = worst

@@ -32,6 +32,8 @@ FOLLOWING = 192
 LEAST_YOUNG = 32
 #: The full metric needs the square of the features.
 WIDEST_METRIC = 128
+#: Latest rows where memory is short.
+LEAST_MEMORY = 16
 #: With more classes the linear experts do not see the last one, and the chains know what follows
 #: the latest classes alone: both need the square of the classes.
 MOST_FOLLOWED = 128
@@ -73,6 +75,10 @@ class Sizes(NamedTuple):
         """Points of the leading group where the stream changes."""
         return min(self.large, max(self.most, FOLLOWING))
 
+    def may_turn(self, features: int) -> bool:
+        """Whether there may be a group with a full metric: not where memory is short."""
+        return features <= WIDEST_METRIC and self.memory > LEAST_MEMORY
+
     def on_trial(self) -> Sizes:
         """Those of a committee on trial."""
         return self._replace(most=self.young, large=self.young, young=0)
@@ -98,7 +104,7 @@ def plan(
     inputs = lagged_inputs(outputs, numbers)
     linear = sum(8 * (1 + features + inputs * lagged) ** 2 for lagged, _ in LINEAR)
     targets = outputs if numbers else 1
-    memory = int(min(512, max(16, limit / 8 // (8 * (features + targets)))))
+    memory = int(min(512, max(LEAST_MEMORY, limit / 8 // (8 * (features + targets)))))
     room = LARGEST + 2 * MOST if max_points is None else max_points
 
     thrift, young = False, 0
@@ -107,7 +113,7 @@ def plan(
 
     def sizes(most: int, large: int) -> Sizes:
         if thrift:
-            return Sizes(most, large, 16, True)
+            return Sizes(most, large, LEAST_MEMORY, True)
         return Sizes(most, large, memory, linear > limit / 4, young, lags, *forest)
 
     # A committee on trial may have an eighth of what there is.
@@ -178,7 +184,7 @@ def nbytes_for(features: int, outputs: int, numbers: bool, delayed: bool, sizes:
 def _committee_bytes(
     features: int, outputs: int, numbers: bool, delayed: bool, sizes: Sizes
 ) -> int:
-    full = features <= WIDEST_METRIC
+    full = sizes.may_turn(features)
     shape = features, outputs, numbers
     small, large = (Group.nbytes_for(*shape, m, False) for m in sizes[:2])
     turned, long = (Group.nbytes_for(*shape, m, full) for m in sizes[:2])
