@@ -115,6 +115,10 @@ def test_files_and_other_changes(numbers):
         forest.change_units(np.array([1.0, 0.0]), np.array([2.0, 0.5]))
         pulled = forest.run(*new) - (before + np.array([1.0, 0.0])) * np.array([2.0, 0.5])
         assert np.abs(pulled).max() < 0.1  # but for what draws small leaves to zero
+        for _ in range(40):  # as where a target becomes smaller and smaller
+            forest.change_units(0.0, 50.0)
+            Forest(4, 2, True, 16, 3, 0).fill(forest.to_arrays())
+        forest.run(X[:500], Y[:500], np.ones(500))
         forest.change_units(0.0, 1e6)
         assert not forest.state.nodes.any()
     else:

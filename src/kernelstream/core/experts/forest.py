@@ -43,7 +43,7 @@ FAR, WORSE, SETTLED = 3.0, 1.1, 300.0
 FAST, SLOW, LATELY = 100.0, 2000.0, 500.0
 #: Rows that a tree which began again was wrong in, as it were.
 AT_FIRST = 9.0
-#: Gap between errors at which a tree without any has its weight.
+#: The weight of a tree that is always wrong; of one that never is it is 1 more.
 SLIGHT = 1e-3
 
 

@@ -29,7 +29,7 @@ LEAVES = (64, 32, 16)
 _PART = 0.6
 #: The most bytes of a forest, however many there are.
 MOST_BYTES = 2**24
-#: The largest sum that a file may hold.
+#: The largest sum: beyond, trees begin again, and files are refused.
 _MOST = 1e30
 #: With larger changes of a target's unit trees begin again.
 _CHANGE = 100.0
@@ -167,6 +167,9 @@ class Forest:
         self.state.errors[:, 1:] *= np.mean(np.square(stretch))
         np.minimum(self.state.errors[:, 1:], LARGEST_ERROR, out=self.state.errors[:, 1:])
         self.state.gain[:] *= np.mean(np.square(stretch))
+        held = self.state.total, self.state.bins, self.state.gain
+        if max(np.abs(part).max() for part in held) > _MOST:
+            self.state = self.begun_again().state
 
     # ---- files ------------------------------------------------------------------------
 
