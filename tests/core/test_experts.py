@@ -155,7 +155,7 @@ def test_units_of_several_targets_change_what_experts_say():
     """Each in its own way: kernel and linear experts, also those that look at the last targets."""
     X, Y, _ = stream("random", -3)
     shift, stretch = np.array([-0.7, 0.0, 2.0]), np.array([3.0, 1.0, 0.01])
-    committee = Committee(3, 3, True, Sizes(12, 12, 16, False), False, "auto", 0)
+    committee = Committee(3, 3, True, Sizes(12, 12, 16, 4), False, "auto", 0)
     committee.run(X[:64], Y[:64], np.ones(64), np.zeros((64, 2, 3)), np.zeros(64))
     nothing = np.empty((0, 3))
 

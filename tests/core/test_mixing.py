@@ -66,6 +66,7 @@ def test_a_mixture_of_numbers(alike, simplest):
     assert np.allclose(out[:, 0, 0], expected, rtol=1e-6, atol=1e-8)
     assert mixture.scales[0] == pytest.approx(twin.scale)
     assert mixture.wide_scales[0] == pytest.approx(twin.wide_scale)
+    assert mixture.inside[0] == pytest.approx(twin.inside)
     assert mixture.ways[0] == pytest.approx(twin.ways)
     assert mixture.answers[0, -simplest:] == pytest.approx(twin.nearer.shares[-simplest:])
     assert mixture.parts[0, -simplest:] == pytest.approx(twin.nearer.part)
@@ -76,7 +77,7 @@ def test_targets_of_several_numbers_are_mixed_each_by_itself():
     random = np.random.default_rng(0)
     Y = random.normal([0.0, 5.0], size=(N, 2))
     opinions = Y[:, None] + random.normal(size=(N, 20, 2)) * random.uniform(0.1, 1.0, (20, 2))
-    both = Committee(3, 2, True, Sizes(12, 12, 16, False), False, "auto", 0)
+    both = Committee(3, 2, True, Sizes(12, 12, 16, 4), False, "auto", 0)
     last, level, seen = np.zeros(2), np.zeros(2), np.zeros(1)
     level_pass(last, level, seen, Y, opinions, 18)
     assert np.array_equal(opinions[1:, 18], Y[:-1])
@@ -84,7 +85,7 @@ def test_targets_of_several_numbers_are_mixed_each_by_itself():
     out, unlike = np.empty((N, 2, 2)), (np.arange(N) % 5 == 4).astype(float)
     mix_numbers(both.mixture, opinions, Y, np.ones(N), unlike, out)
     for c in range(2):
-        alone = Committee(3, 1, True, Sizes(12, 12, 16, False), False, "auto", 0)
+        alone = Committee(3, 1, True, Sizes(12, 12, 16, 4), False, "auto", 0)
         expected, one = np.empty((N, 2, 1)), slice(c, c + 1)
         own = np.ascontiguousarray(opinions[:, :, one])
         mix_numbers(
@@ -123,10 +124,7 @@ def test_rows_that_are_unlike_the_last_one():
         scales.append(mixture.wide_scales[1])
     for t in np.flatnonzero(unlike):
         assert made[1][t, 0] == pytest.approx(share * all_[t] + (1.0 - share) * any_row[t])
-        errors = np.array([y[t] - all_[t], y[t] - any_row[t]])
-        squares = naive.relative_squares(errors, scales[t])
-        odds = share / (1.0 - share) * np.exp(0.5 * weights[t] * (squares[1] - squares[0]))
-        share = 0.99 * odds / (1.0 + odds) + 0.005
+        share = naive.next_share(share, y[t] - all_[t], y[t] - any_row[t], scales[t], weights[t])
     same = unlike == 0.0
     np.testing.assert_array_equal(made[1][same], made[0][same])
     np.testing.assert_array_equal(made[1][:, 1], any_row)

@@ -12,7 +12,7 @@ def race_between(losses):
     """A committee at its race, its groups from coarse to fine with these losses."""
     random = np.random.default_rng(0)
     rows = random.normal(size=(512, 3))
-    committee = Committee(3, 1, True, Sizes(8, 16, 512, False), False, "auto", 0)
+    committee = Committee(3, 1, True, Sizes(8, 16, 512, 4), False, "auto", 0)
     committee.seen = 2048
     committee.mixture.recent[:] = 0.0
     committee.mixture.recent[:, committee.lasting()[-1]] = 1.0  # all rows count alike

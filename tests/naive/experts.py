@@ -146,16 +146,23 @@ def likelihoods(errors, scale):
     return found / found.max()
 
 
-def relative_squares(errors, square):
-    """Squared errors over their mean; beyond ten deviations they count by their logarithm."""
-    found = errors**2 / square
-    return np.where(found > 100.0, 100.0 + 100.0 * np.log(np.maximum(found, 1.0) / 100.0), found)
+def relative_squares(errors, square, deviations=10.0):
+    """Squared errors over their mean; beyond so many deviations they count by their logarithm."""
+    found, far = errors**2 / square, deviations**2
+    return np.where(found > far, far + far * np.log(np.maximum(found, 1.0) / far), found)
 
 
 def wide_likelihoods(errors, square):
     """Of normal errors with ten times this mean square, the largest 1."""
     found = -0.05 * relative_squares(errors, square)
     return np.exp(found - found.max())
+
+
+def next_share(share, error, other, square, importance):
+    """Of one of two predictions, after their errors."""
+    ahead = np.diff(relative_squares(np.array([error, other]), square))[0]
+    odds = share / (1.0 - share) * np.exp(0.5 * importance * ahead)
+    return 0.99 * odds / (1.0 + odds) + 0.005
 
 
 class Nearer:
@@ -172,7 +179,7 @@ class Nearer:
         kept = np.clip(self.part, 0.0, 1.0)
         made = np.append(mixed, (1.0 - kept) * simple + kept * mixed)
         answer = self.shares @ made
-        likely = -0.5 * relative_squares(y - made, square)
+        likely = -0.5 * relative_squares(y - made, square, 3.0)
         shares = self.shares * np.exp(importance * (likely - likely.max()))
         self.shares = 0.999 * shares / shares.sum() + 0.001 / len(shares)
         way = mixed - simple
@@ -246,12 +253,21 @@ class NumberMixture:
         self.nearer, self.simplest = Nearer(simplest), simplest
         self.shares, self.wide = Shares(experts), Shares(experts)
         self.ways, self.scale, self.wide_scale = np.full(3, 1.0 / 3.0), 1.0, 1.0
-        self.moment = np.zeros(experts)
+        self.moment, self.targets, self.inside = np.zeros(experts), [0.0], 0.9
         self.covariance, self.spread = spread * np.eye(experts), spread
 
     def step(self, numbers, y, importance):
         """The prediction from before the row."""
         e = len(numbers)
+        least, largest = min(self.targets), max(self.targets)
+        beyond = 0.5 * (largest - least) if len(self.targets) > 3 else np.inf
+        low, high = least - beyond, largest + beyond
+        inside, near = self.inside >= 0.5, np.clip(numbers, low, high)
+        differ = (near != numbers).any()
+        free, held = (0.5 * (self.shares.now + self.wide.now) @ each for each in (numbers, near))
+        if self.simplest == 2 and inside:
+            numbers = near
+        self.targets.append(y)
         first, third = self.shares.now @ numbers, self.wide.now @ numbers
         x = numbers - first
         if self.simplest == 2:
@@ -278,7 +294,9 @@ class NumberMixture:
         if self.shares.seen % 16 == 0:
             self.covariance = 0.9984 * reduced + 0.0016 * self.spread * np.eye(e)
         self.moment = np.linalg.solve(self.covariance, reduced @ moment)
-        return made
+        if differ:
+            self.inside = next_share(self.inside, y - held, y - free, wide, importance)
+        return np.clip(made, low, high) if inside else made
 
 
 class Chain:

@@ -20,7 +20,7 @@ from kernelstream.export.program import Input, Program, Vector
 from kernelstream.kernels import Kernel
 from kernelstream.models._auto._forest import Forest
 from kernelstream.models._auto._group import SIZE, Group, unpacked
-from kernelstream.models._auto._mixtures import weights_of_any_row
+from kernelstream.models._auto._mixtures import reach_of_any_row, weights_of_any_row
 from kernelstream.models._auto._succession import Succession
 from kernelstream.models._auto._tracker import Tracker
 from kernelstream.models._auto._units import _LARGEST, RowUnits, _folded
@@ -348,7 +348,9 @@ def _mix_numbers(
 ) -> Vector:
     """``number_mixture.mix_numbers`` without learning; the last mixtures, one a target."""
     weights = weights_of_any_row(mixture, targets)
-    return program.total([each * weights[:, k] for k, each in opinions.items()])
+    low, high = reach_of_any_row(mixture, targets)
+    mixed = program.total([each * weights[:, k] for k, each in opinions.items()])
+    return mixed.maximum(low).minimum(high)
 
 
 def _mix_classes(program: Program, mixture: MixtureState, opinions: dict[int, Vector]) -> Vector:

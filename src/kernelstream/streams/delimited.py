@@ -13,6 +13,7 @@ from kernelstream.streams import decimals
 from kernelstream.streams.arrow_columns import (
     MISSING,
     BlockColumn,
+    are_compact_dates,
     are_times,
     are_written_dates,
     block_column,
@@ -29,6 +30,8 @@ from kernelstream.streams.text_source import Parsed, TextSource
 
 #: What stands between fields where it is no comma.
 OTHERS = (";", "\t", "|")
+#: What a column of names of rows is called, where the header does not name it.
+ROW_NAMES = "row names"
 
 
 class DelimitedSource(TextSource):
@@ -101,7 +104,20 @@ class DelimitedSource(TextSource):
         fields = self._read(block.data, generic, types).to_pylist()[0]
         self._names = [(fields[name] or "").strip() or name for name in generic]
         self.unnamed = frozenset(name for name in generic if not (fields[name] or "").strip())
+        if self._has_row_names():
+            self._names = [ROW_NAMES, *self._names]
+            self.unnamed |= {ROW_NAMES}
         return block.raw(0)
+
+    def _has_row_names(self) -> bool:
+        """Whether rows have a field before those that the header names, as R writes them."""
+        width = 1 + len(self._names)
+        for records in (1, 3):  # more are waited for only where the first one has
+            found = self._reader.peek_records(records)
+            widths = [count_fields(each.data, each.index, self._delimiter)[0] for each in found]
+            if not widths or set(widths) != {width}:
+                return False
+        return True
 
     def _count_columns(self) -> bytes:
         """Name the columns of a file without a header."""
@@ -133,6 +149,10 @@ class DelimitedSource(TextSource):
             arrow_type = found.schema.field(name).type
             kind, types = kind_of(arrow_type) or "text", self._arrow.types
             written = types.is_string(arrow_type) and are_written_dates(found[name])
+            if types.is_integer(arrow_type) and name not in reading.targets:
+                known = given.get(name)
+                written = known == "date" or (not known and are_compact_dates(found[name]))
+                arrow_type = self._arrow.string() if written else arrow_type
             if written or (types.is_string(arrow_type) and are_times(found[name])):
                 kind = "date"
             self.schema[name] = given.get(name) or kind

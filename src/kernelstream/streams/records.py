@@ -135,11 +135,17 @@ class BlockReader:
 
     def peek_record(self) -> Block | None:
         """The next record, which stays the next."""
-        block = self.take_record()
-        if block is not None:
-            self._carry = block.data + self._carry
-            self._offset, self._line = block.offset, block.line
-        return block
+        return next(iter(self.peek_records(1)), None)
+
+    def peek_records(self, most: int) -> list[Block]:
+        """The next records, each alone, which stay the next."""
+        found: list[Block] = []
+        while len(found) < most and (block := self.take_record()) is not None:
+            found.append(block)
+        if found:
+            self._carry = b"".join(block.data for block in found) + self._carry
+            self._offset, self._line = found[0].offset, found[0].line
+        return found
 
     def next_block(self) -> Block | None:
         return self._next_block(self._batch_rows, whole_batches=True)

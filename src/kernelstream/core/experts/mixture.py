@@ -50,6 +50,8 @@ class MixtureState(NamedTuple):
     wide_shares: NDArray[np.float64]  # (mixtures, e); (0, e) for classes
     wide_past: NDArray[np.float64]
     wide_scales: NDArray[np.float64]  # (mixtures,) mean squared errors
+    extremes: NDArray[np.float64]  # (mixtures, 2) the least and the largest target so far
+    inside: NDArray[np.float64]  # (mixtures,) how likely predictions belong near these
     parts: NDArray[np.float64]  # (mixtures, SIMPLEST) of the way from these to the mixture
     certain: NDArray[np.float64]  # (mixtures, SIMPLEST) of those: 1 / variance
     answers: NDArray[np.float64]  # (mixtures, 1 + SIMPLEST) shares: all of the way, or such parts

@@ -5,7 +5,9 @@ is exact in most rows leads, however far it is off in the others, as the last va
 targets are zero. In those of the second, wide ones, their squares count, over the mean one, and so
 do those few rows. The pool is a least squares fit on the differences to the first shares. In the
 end the mixture is held against the simplest experts, the last value and the mean: where it does no
-better than these, its prediction lies nearer to theirs.
+better than these, its prediction lies nearer to theirs. Nothing is predicted that is far beyond the
+targets so far: one wild row of one expert would cost more than thousands of good ones gain. Where
+targets turn out to lie there, as where sizes of cities are learned, predictions may, too.
 """
 
 import math
@@ -26,14 +28,16 @@ from kernelstream.core.experts.mixture import (
 )
 from kernelstream.core.jit import compiled, inner
 from kernelstream.core.lanes import dot
+from kernelstream.core.units import FARTHEST_TARGET
 
 #: The pools; what they add to the share of an expert has this spread.
 NUMBER_POOLS = (Pool(0.03, 1e4),)
 #: In the pool, experts that look at the last target are at most so many units of the target away
 #: from the shares: after one that was far out a weight of a hundredth would be too much.
 APART = 30.0
-#: Errors beyond so many times the root of their mean square count by their logarithm.
-FARTHEST = 10.0
+#: Errors beyond so many times the root of their mean square count by their logarithm; where the
+#: mixture is held against the simplest experts, earlier: a single row must not turn everything.
+FARTHEST, FAR = 10.0, 3.0
 #: What a squared error, over the mean one, takes from the logarithm of a wide likelihood. Of normal
 #: errors it is a half; but where few rows have large ones, each says little.
 WIDE = 0.05
@@ -42,7 +46,11 @@ NEARER = 0.5
 #: How certain it is at first that all of the way from a simple expert to the mixture is right
 #: (1 / variance), and the rows over which that is learned.
 WHOLE, SHORT = 1.0, 2000.0
-#: The part of the shares for rows that are unlike the last one that is given back.
+#: Predictions may lie beyond the least and the largest target so far by this part of what is
+#: between these, once there were so many; how likely that rule is right before it was tried. It
+#: holds while it is likelier than not.
+BEYOND, FEWEST, WITHIN = 0.5, 3.0, 0.9
+#: The part of such a share, and of those for rows that are unlike the last one, that is given back.
 GIVEN_BACK = 0.01
 #: The simplest experts of numbers, the last ones: the last value and the mean.
 SIMPLEST = 2
@@ -55,11 +63,11 @@ def log_density(error, scale):
 
 
 @inner
-def relative_square(error, square):
+def relative_square(error, square, farthest):
     """A squared error over the mean one. Far out only its logarithm counts: where all err, as at a
     jump, the one that errs half as much is better, and no single row says everything.
     """
-    found, far = error * error / square, FARTHEST**2
+    found, far = error * error / square, farthest**2
     return found if found <= far else far * (1.0 + math.log(found / far))
 
 
@@ -89,13 +97,37 @@ def fit_pool(mixture, m, k, pool, x, h, error, importance):
 
 
 @inner
-def answer(mixture, m, numbers, t, c, mixed, candidates):
+def reach(mixture, m, known):
+    """The least and the largest prediction after so many targets."""
+    if known < FEWEST:
+        return -FARTHEST_TARGET, FARTHEST_TARGET
+    least, largest = mixture.extremes[m, 0], mixture.extremes[m, 1]
+    beyond = BEYOND * (largest - least)
+    return least - beyond, largest + beyond
+
+
+@inner
+def within(number, low, high):
+    return min(high, max(low, number))
+
+
+@inner
+def follow_odds(share, importance, error, other, square):
+    """The share of one of two predictions after their errors in a row in which they differ."""
+    ahead = relative_square(other, square, FARTHEST) - relative_square(error, square, FARTHEST)
+    odds = min(500.0, max(-500.0, NEARER * importance * ahead))
+    odds = share / (1.0 - share) * math.exp(odds)
+    return (1.0 - GIVEN_BACK) * odds / (1.0 + odds) + 0.5 * GIVEN_BACK
+
+
+@inner
+def answer(mixture, m, numbers, mixed, candidates):
     """The prediction: what was mixed, or nearer to the simplest experts. Writes these, too."""
-    first = numbers.shape[1] - SIMPLEST
+    first = len(numbers) - SIMPLEST
     candidates[0] = mixed
     result = mixture.answers[m, 0] * mixed
     for k in range(SIMPLEST):
-        simple = numbers[t, first + k, c]
+        simple = numbers[first + k]
         part = min(1.0, max(0.0, mixture.parts[m, k]))
         candidates[1 + k] = simple + part * (mixed - simple)
         result += mixture.answers[m, 1 + k] * candidates[1 + k]
@@ -103,12 +135,12 @@ def answer(mixture, m, numbers, t, c, mixed, candidates):
 
 
 @inner
-def follow_answers(mixture, m, importance, numbers, t, c, y, candidates, likelihood, allowed):
+def follow_answers(mixture, m, importance, numbers, y, candidates, likelihood, allowed):
     """Everything about the simplest experts after a row; the mean square of errors is known."""
     square, answers, mixed = mixture.wide_scales[m], mixture.answers[m], candidates[0]
-    first, count = numbers.shape[1] - SIMPLEST, 0
+    first, count = len(numbers) - SIMPLEST, 0
     for k in range(len(candidates)):
-        likelihood[k] = -NEARER * relative_square(y - candidates[k], square)
+        likelihood[k] = -NEARER * relative_square(y - candidates[k], square, FAR)
         allowed[k] = mixture.used[m, first + k - 1] if k else 1
         count += allowed[k]
     share_out(allowed, answers, importance, likelihood)
@@ -117,7 +149,7 @@ def follow_answers(mixture, m, importance, numbers, t, c, y, candidates, likelih
             answers[k] = (1.0 - BACK) * answers[k] + BACK / count
     limit, kept = FARTHEST * math.sqrt(square), 1.0 - 1.0 / SHORT
     for k in range(SIMPLEST):
-        simple = numbers[t, first + k, c]
+        simple = numbers[first + k]
         way = mixed - simple
         error = min(limit, max(-limit, y - simple - mixture.parts[m, k] * way))
         weight = importance * way / square
@@ -135,9 +167,7 @@ def look_apart(mixture, c, importance, out, targets, t):
     if len(targets) == 0:
         return
     y, square = targets[t, c], mixture.wide_scales[each + c]
-    ahead = relative_square(y - any_row, square) - relative_square(y - last, square)
-    odds = shares[0] / shares[1] * math.exp(min(500.0, max(-500.0, NEARER * importance * ahead)))
-    shares[0] = (1.0 - GIVEN_BACK) * odds / (1.0 + odds) + 0.5 * GIVEN_BACK
+    shares[0] = follow_odds(shares[0], importance, y - last, y - any_row, square)
     shares[1] = 1.0 - shares[0]
 
 
@@ -148,55 +178,71 @@ def mix_numbers(mixture, numbers, targets, sample_weights, unlike, out):
     ``unlike`` (n,) is not 0 for rows that are unlike the last one.
     """
     experts, each = numbers.shape[1], numbers.shape[2]
-    x, h, likelihood = np.empty(experts), np.empty(experts), np.empty(experts)
+    said, x, h, likelihood = np.empty((4, experts))
     ways = mixture.ways.shape[1]
     made, of_ways = np.empty(ways), np.empty(ways)
     candidates, of_answers = np.empty(1 + SIMPLEST), np.empty(1 + SIMPLEST)
     allowed = np.empty(1 + SIMPLEST, np.int64)
     for t in range(len(numbers)):
+        known = mixture.seen[0]
         if len(targets):
             mixture.seen[0] += 1.0
         rate = max(1.0 / (mixture.seen[0] + 1.0), 1.0 / RECENT)
         for m in range(len(mixture.shares)):
             c, first, third = m % each, 0.0, 0.0
+            low, high = reach(mixture, m, known)
+            # Of any row experts are added up as they are: so exported models do it, too.
+            looks_back, inside = mixture.used[m, experts - SIMPLEST] != 0, mixture.inside[m] >= 0.5
+            free, held, differ = 0.0, 0.0, False
             for e in range(experts):
+                said[e] = numbers[t, e, c]
                 if mixture.used[m, e]:
-                    first += mixture.shares[m, e] * numbers[t, e, c]
-                    third += mixture.wide_shares[m, e] * numbers[t, e, c]
-            apart = APART if mixture.used[m, experts - SIMPLEST] else math.inf
+                    near = within(said[e], low, high)
+                    differ |= near != said[e]
+                    both = mixture.shares[m, e] + mixture.wide_shares[m, e]
+                    free += 0.5 * both * said[e]
+                    held += 0.5 * both * near
+                    if looks_back and inside:
+                        said[e] = near
+                    first += mixture.shares[m, e] * said[e]
+                    third += mixture.wide_shares[m, e] * said[e]
+            apart = APART if looks_back else math.inf
             for e in range(experts):
-                x[e] = 0.0
-                if mixture.used[m, e]:
-                    x[e] = min(apart, max(-apart, numbers[t, e, c] - first))
+                x[e] = within(said[e] - first, -apart, apart) if mixture.used[m, e] else 0.0
             made[0], made[ways - 1], mixed = first, third, 0.0
             for k in range(1, ways - 1):
                 made[k] = first + dot(mixture.powers[m], k - 1, x, 0, 0, experts)
             for k in range(ways):
                 mixed += mixture.ways[m, k] * made[k]
-            out[t, m // each, c] = answer(mixture, m, numbers, t, c, mixed, candidates)
+            found = answer(mixture, m, said, mixed, candidates)
+            out[t, m // each, c] = within(found, low, high) if inside else found
             if len(targets) == 0:
                 continue
             y, importance = targets[t, c], sample_weights[t]
+            mixture.extremes[m, 0] = min(mixture.extremes[m, 0], y)
+            mixture.extremes[m, 1] = max(mixture.extremes[m, 1], y)
             # One scale for all: where all of them err, one that is usually exact loses no more.
             scale, wide = mixture.scales[m], mixture.wide_scales[m]
             over = 0.25 / scale
             for e in range(experts):
                 if mixture.used[m, e]:
-                    likelihood[e] = -2.5 * math.log(1.0 + (y - numbers[t, e, c]) ** 2 * over)
+                    likelihood[e] = -2.5 * math.log(1.0 + (y - said[e]) ** 2 * over)
             follow_shares(mixture, m, importance, likelihood)
             for e in range(experts):
                 if mixture.used[m, e]:
-                    likelihood[e] = -WIDE * relative_square(y - numbers[t, e, c], wide)
+                    likelihood[e] = -WIDE * relative_square(y - said[e], wide, FARTHEST)
             follow_wide_shares(mixture, m, importance, likelihood)
             for k in range(ways):
-                of_ways[k] = -WIDE * relative_square(y - made[k], wide)
+                of_ways[k] = -WIDE * relative_square(y - made[k], wide, FARTHEST)
                 if 0 < k < ways - 1:
                     pool = NUMBER_POOLS[k - 1]
                     fit_pool(mixture, m, k - 1, pool, x, h, y - made[k], importance)
             share_ways(mixture.ways[m], importance, of_ways)
-            follow_answers(
-                mixture, m, importance, numbers, t, c, y, candidates, of_answers, allowed
-            )
+            follow_answers(mixture, m, importance, said, y, candidates, of_answers, allowed)
+            if differ:
+                mixture.inside[m] = follow_odds(
+                    mixture.inside[m], importance, y - held, y - free, wide
+                )
             mixture.scales[m] = follow_scale(scale, y - first, rate)
             square = min((y - first) ** 2, FARTHEST**2 * wide)
             mixture.wide_scales[m] = max(1e-12, wide + rate * (square - wide))

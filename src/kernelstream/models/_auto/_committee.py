@@ -55,6 +55,9 @@ _KEPT_IN_DRIFT = 0.02
 #: What similar rows say of a target is within so many units: one that was far out came by chance.
 _FARTHEST = 10.0
 
+#: What the kernel experts of a group have at first: second order, and steps from small to large.
+_FIRST_SHARES = (1.0, 0.5, 0.25, 0.25)
+
 _NONE: Learned = np.empty((0, 0)), np.empty(0)
 
 
@@ -130,20 +133,21 @@ class Committee:
             self.seed + 1000003 * seed, power, shrinkage, full,
         )  # fmt: skip
 
-    def _linear(self, lagged: bool, forget: float, seed: int) -> LinearState:
+    def _linear(self, lagged: bool, forget: float, place: int) -> LinearState:
         status = np.zeros(1, LINEAR_STATUS)
-        status["random"], status["numbers"] = self.seed + 7919 * (seed + 1), self.numbers
+        status["random"], status["numbers"] = self.seed + 7919 * (place + 1), self.numbers
         status["lagged"], status["forget"] = lagged, forget
         status["far"] = self.numbers and not lagged
         status["last"] = 0.0 if self.numbers else -1.0
         width = 1 + self.features + lagged * lagged_inputs(self.outputs, self.numbers)
-        # The others expect large weights: where many inputs are exact, these are right.
+        # The others expect large weights: right where many inputs are exact, or are the key of a
+        # panel, of which every one has few rows.
         together = np.inf
-        if forget == 1.0 and self.numbers:
-            together = TOGETHER_NUMBERS
-        elif forget == 1.0 and not lagged:
-            together = TOGETHER_CLASSES
-        covariance = first_covariance(self.features, width, together, self.sizes.diagonal)
+        if forget == 1.0 and not lagged:
+            together = TOGETHER_NUMBERS if self.numbers else TOGETHER_CLASSES
+        covariance = first_covariance(
+            self.features, width, together, not self.sizes.keeps_whole(place)
+        )
         return LinearState(status, covariance, np.zeros((self.outputs, width)))
 
     @property
@@ -199,7 +203,17 @@ class Committee:
         any_ = all_ & ~self._uses_last_rows()
         sets = np.stack([any_] if self.delayed else [all_, any_])
         used = np.repeat(sets, self.targets, axis=0).astype(np.int64)
-        return new_mixtures(used, self.numbers)
+        return new_mixtures(used, self.numbers, self._first_shares())
+
+    def _first_shares(self) -> NDArray[np.float64]:
+        """Of all experts, relative to each other.
+
+        Of numbers, kernel experts that follow fast have less: in the first rows they learn noise.
+        """
+        found = np.ones(self.experts)
+        if self.numbers:
+            found[: SIZE * len(self.groups)] = np.tile(_FIRST_SHARES, len(self.groups))
+        return found
 
     @property
     def nbytes(self) -> int:
@@ -229,8 +243,9 @@ class Committee:
         for place, group in enumerate(self.groups):
             if group is not None:
                 group.resize(self.leading_size(sizes) if place == self.leader else sizes.most)
+        places = [k for k, (lagged, _) in enumerate(LINEAR) if not (lagged and self.delayed)]
         for k, linear in enumerate(self.linear):
-            if sizes.diagonal and len(linear.covariance) > 1:
+            if not sizes.keeps_whole(places[k]) and len(linear.covariance) > 1:
                 diagonal = np.diagonal(linear.covariance)[None].copy()
                 self.linear[k] = linear._replace(covariance=diagonal)
         if self.sizes.leaves and not sizes.leaves:
@@ -240,7 +255,7 @@ class Committee:
             self.lags = None
         # A diagonal stays one, as the rest of the covariance is gone, and so are earlier numbers.
         self.sizes = sizes._replace(
-            diagonal=sizes.diagonal or self.sizes.diagonal, lags=self.lags is not None
+            whole=min(sizes.whole, self.sizes.whole), lags=self.lags is not None
         )
 
     def doubt_trees(self) -> None:
@@ -358,6 +373,8 @@ class Committee:
         if self.lags is not None:
             self.lags.past[:] = (self.lags.past + shift[:, None]) * stretch[:, None]
             self.lags.squares[:] = in_other_units(self.lags.squares, stretch)
+        extremes = self.mixture.extremes.reshape(-1, self.targets, 2)
+        extremes[:] = np.clip((extremes + shift[:, None]) * stretch[:, None], -1e100, 1e100)
         square = np.resize(np.minimum(stretch, 1e100) ** 2, len(self.mixture.scales))
         for scales in (self.mixture.scales, self.mixture.wide_scales):
             scales[:] = np.clip(scales * square, 1e-12, 1e8)

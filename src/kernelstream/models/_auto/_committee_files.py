@@ -9,6 +9,7 @@ import numpy as np
 
 from kernelstream.core.experts.neighbours import SIZE as NEIGHBOURS
 from kernelstream.core.experts.number_mixture import NUMBER_POOLS
+from kernelstream.core.units import FARTHEST_TARGET
 from kernelstream.models._auto._classes import Chains
 from kernelstream.models._auto._committee import Committee
 from kernelstream.models._auto._files import (
@@ -22,7 +23,7 @@ from kernelstream.models._auto._files import (
 from kernelstream.models._auto._forest import LEAVES
 from kernelstream.models._auto._group import RATES, SIZE
 from kernelstream.models._auto._mixtures import BY_EXPERT
-from kernelstream.models._auto._sizes import DECAYS, Sizes
+from kernelstream.models._auto._sizes import DECAYS, LINEAR, Sizes
 from kernelstream.models._auto._units import WIDEST
 from kernelstream.parts import Arrays, part_of, prefixed
 
@@ -56,6 +57,8 @@ def committee_document(committee: Committee) -> tuple[dict[str, Any], Arrays]:
 def read_settings(header: Mapping[str, Any]) -> tuple[Sizes, bool, bool | str]:
     """Sizes, whether labels are delayed, what is forgotten; ValueError if they cannot be."""
     sizes, delayed, forget = Sizes(*header["sizes"]), header["delayed"], header["forget"]
+    if type(sizes.whole) is bool:  # earlier files say whether all keep the diagonal alone
+        sizes = sizes._replace(whole=0 if sizes.whole else len(LINEAR))
     counts = sizes.most, sizes.large, sizes.memory, sizes.young, sizes.leaves, sizes.columns
     if not are_counts([*counts, header["seed"]]):
         raise ValueError("the numbers of the state are out of range")
@@ -64,7 +67,7 @@ def read_settings(header: Mapping[str, Any]) -> tuple[Sizes, bool, bool | str]:
         raise ValueError("the sizes of the state are out of range")
     if not 1 <= sizes.most <= sizes.large <= 2**16 or max(sizes.memory, sizes.young) > 2**16:
         raise ValueError("the sizes of the state are out of range")
-    if {type(delayed), type(sizes.diagonal), type(sizes.lags)} != {bool}:
+    if {type(delayed), type(sizes.lags)} != {bool} or sizes.whole not in range(len(LINEAR) + 1):
         raise ValueError("the state's settings are out of range")
     if forget not in (True, False, "auto"):
         raise ValueError("the state's settings are out of range")
@@ -137,6 +140,9 @@ def _as_now(committee: Committee, arrays: Mapping[str, Any]) -> Mapping[str, Any
         found["mixture_answers"] = np.zeros_like(mixture.answers)
         found["mixture_answers"][:, :1] = 1.0
     found.setdefault("mixture_unlike", mixture.unlike)
+    anything = np.tile([-FARTHEST_TARGET, FARTHEST_TARGET], (len(mixture.extremes), 1))
+    found.setdefault("mixture_extremes", anything)
+    found.setdefault("mixture_inside", mixture.inside)
     if "owners" not in found:
         found |= _fewer_rows(committee, found)
     return found
@@ -221,6 +227,8 @@ def _check_committee(committee: Committee) -> None:
     diagonals = np.diagonal(mixture.covariance, axis1=-2, axis2=-1)
     pools = (np.abs(mixture.powers) <= _LARGEST_POWER).all() and (diagonals >= -1e-6).all()
     pools = pools and (np.abs(mixture.covariance) <= _LARGEST_POWER).all()
+    averages = averages and bool((np.diff(mixture.extremes) >= 0.0).all())
+    averages = averages and bool(((mixture.inside > 0.0) & (mixture.inside < 1.0)).all())
     variances = mixture.calibration[:, [3, 5, 8]]
     positive = (mixture.scales, mixture.wide_scales, variances, mixture.certain)
     if not (

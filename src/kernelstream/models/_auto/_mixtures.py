@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from kernelstream.core.experts.class_mixture import CLASS_POOLS, uncalibrated
 from kernelstream.core.experts.mixture import MixtureState, Pool
-from kernelstream.core.experts.number_mixture import NUMBER_POOLS, SIMPLEST, WHOLE
+from kernelstream.core.experts.number_mixture import NUMBER_POOLS, SIMPLEST, WHOLE, WITHIN, reach
+from kernelstream.core.units import FARTHEST_TARGET
 
 #: Arrays whose last axis has a number for each expert, and sums to 1.
 _SHARES = ("shares", "past", "recent", "wide_shares", "wide_past")
@@ -22,9 +23,15 @@ def pools_of(numbers: bool) -> tuple[Pool, ...]:
     return NUMBER_POOLS if numbers else CLASS_POOLS
 
 
-def new_mixtures(used: NDArray[np.int64], numbers: bool) -> MixtureState:
-    """One for each set of experts that may be ``used``, before any row."""
-    even = used / used.sum(axis=1, keepdims=True)
+def new_mixtures(
+    used: NDArray[np.int64], numbers: bool, first: NDArray[np.float64] | float = 1.0
+) -> MixtureState:
+    """One for each set of experts that may be ``used``, before any row.
+
+    ``first`` (e,) is what experts have at first, relative to each other.
+    """
+    shares = used * first
+    even = shares / shares.sum(axis=1, keepdims=True)
     count, pools = len(used), pools_of(numbers)
     ways, of_numbers = (2 + len(pools), count) if numbers else (1 + len(pools), 0)
     # A pool of numbers adds to the shares; one of classes begins with a geometric mean of all.
@@ -37,8 +44,9 @@ def new_mixtures(used: NDArray[np.int64], numbers: bool) -> MixtureState:
         ways=np.full((count, ways), 1.0 / ways),
         calibration=np.tile(uncalibrated(), (count, 1)), scales=np.ones(count),
         wide_shares=even[:of_numbers].copy(), wide_past=even[:of_numbers].copy(),
-        wide_scales=np.ones(of_numbers), parts=np.ones((of_numbers, SIMPLEST)),
-        certain=np.full((of_numbers, SIMPLEST), WHOLE),
+        wide_scales=np.ones(of_numbers), extremes=np.zeros((of_numbers, 2)),
+        inside=np.full(of_numbers, WITHIN),
+        parts=np.ones((of_numbers, SIMPLEST)), certain=np.full((of_numbers, SIMPLEST), WHOLE),
         answers=answers / answers.sum(axis=1, keepdims=True),
         unlike=np.full((of_numbers, 2), 0.5),
     )  # fmt: skip
@@ -97,3 +105,13 @@ def weights_of_any_row(mixture: MixtureState, targets: int) -> NDArray[np.float6
     weights *= answers[:, :1] + (answers[:, 1:] * parts).sum(axis=1, keepdims=True)
     weights[:, -SIMPLEST:] += answers[:, 1:] * (1.0 - parts)
     return weights  # type: ignore[no-any-return]
+
+
+def reach_of_any_row(mixture: MixtureState, targets: int) -> NDArray[np.float64]:
+    """(2, targets): the least and the largest prediction of any row. Of numbers alone."""
+    count, known = len(mixture.shares), mixture.seen[0]
+    found = [
+        reach(mixture, m, known) if mixture.inside[m] >= 0.5 else (-np.inf, np.inf)
+        for m in range(count - targets, count)
+    ]
+    return np.clip(np.array(found).T, -(FARTHEST_TARGET**2), FARTHEST_TARGET**2)

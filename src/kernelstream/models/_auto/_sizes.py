@@ -22,6 +22,9 @@ from kernelstream.models._auto._mixtures import pools_of
 SCALES = ((0.125, 1.0, 4.0), (0.5, 0.5, 1.0), (2.0, 1.0, 4.0))
 #: Linear experts: whether the last target is an input, and how fast they forget.
 LINEAR = ((False, 1.0), (False, 0.999), (True, 1.0), (True, 0.999))
+#: Which of these keep their whole covariance where memory is short: first those that do not forget;
+#: and the part of the memory for it.
+WHOLE_FIRST, FOR_LINEAR = (0, 2, 1, 3), 0.4
 #: Decays of the chains of classes; the last one counts classes alone.
 DECAYS = (0.999, 0.95, 0.999)
 #: Points of a group before the race, of the leading one after it, and once many rows were seen.
@@ -59,7 +62,7 @@ class Sizes(NamedTuple):
     most: int  # points of a group
     large: int  # points of the leading group in the end
     memory: int  # latest rows: new groups learn from them, and similar ones predict
-    diagonal: bool  # whether linear experts keep the diagonal of their covariance alone
+    whole: int  # linear experts that keep their whole covariance; the others its diagonal alone
     young: int = 0  # points of each group of a committee on trial; 0: there is none
     lags: bool = False  # whether an expert predicts numbers from earlier ones
     leaves: int = 0  # of each tree; 0: there are no trees
@@ -78,6 +81,10 @@ class Sizes(NamedTuple):
     def may_turn(self, features: int) -> bool:
         """Whether there may be a group with a full metric: not where memory is short."""
         return features <= WIDEST_METRIC and self.memory > LEAST_MEMORY
+
+    def keeps_whole(self, place: int) -> bool:
+        """Whether a linear expert keeps its whole covariance."""
+        return WHOLE_FIRST.index(place) < self.whole
 
     def on_trial(self) -> Sizes:
         """Those of a committee on trial."""
@@ -102,7 +109,8 @@ def plan(
     shape = features, outputs, numbers, delayed
     limit = np.inf if max_bytes is None else max_bytes
     inputs = lagged_inputs(outputs, numbers)
-    linear = sum(8 * (1 + features + inputs * lagged) ** 2 for lagged, _ in LINEAR)
+    linear = np.cumsum([8 * (1 + features + inputs * LINEAR[k][0]) ** 2 for k in WHOLE_FIRST])
+    whole = int((linear <= FOR_LINEAR * limit).sum())
     targets = outputs if numbers else 1
     memory = int(min(512, max(LEAST_MEMORY, limit / 8 // (8 * (features + targets)))))
     room = LARGEST + 2 * MOST if max_points is None else max_points
@@ -113,8 +121,8 @@ def plan(
 
     def sizes(most: int, large: int) -> Sizes:
         if thrift:
-            return Sizes(most, large, LEAST_MEMORY, True)
-        return Sizes(most, large, memory, linear > limit / 4, young, lags, *forest)
+            return Sizes(most, large, LEAST_MEMORY, 0)
+        return Sizes(most, large, memory, whole, young, lags, *forest)
 
     # A committee on trial may have an eighth of what there is.
     beside = MOST if max_points is None else min(MOST, room // 8 // 3)
@@ -191,10 +199,10 @@ def _committee_bytes(
     groups = max(3 * small, large + small + turned, long + small)
     experts, count = 0, len(SCALES) * SIZE + (2 if numbers else len(DECAYS))
     count += (sizes.leaves > 0) + (0 if delayed else NEIGHBOURS)
-    for lagged, _ in LINEAR:
+    for place, (lagged, _) in enumerate(LINEAR):
         if not (lagged and delayed):
             width = 1 + features + lagged_inputs(outputs, numbers) * lagged
-            experts += 8 * width * ((1 if sizes.diagonal else width) + outputs)
+            experts += 8 * width * ((width if sizes.keeps_whole(place) else 1) + outputs)
             experts += LINEAR_STATUS.itemsize
             count += 1
     if sizes.lags:
@@ -202,7 +210,7 @@ def _committee_bytes(
         count += 1
     targets, classes = (outputs, 1) if numbers else (1, outputs)
     pools = len(pools_of(numbers))
-    each = count * (4 + pools * (count + 1)) + 11 + pools + (2 * count + 11 if numbers else 0)
+    each = count * (4 + pools * (count + 1)) + 11 + pools + (2 * count + 14 if numbers else 0)
     mixture = 8 * targets * (1 if delayed else 2) * each + 8
     rows = chained(classes)
     counts = 8 * len(DECAYS) * (rows + 1) * classes + 16 * rows
