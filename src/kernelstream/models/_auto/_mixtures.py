@@ -9,8 +9,17 @@ from numpy.typing import NDArray
 
 from kernelstream.core.experts.class_mixture import CLASS_POOLS, uncalibrated
 from kernelstream.core.experts.mixture import MixtureState, Pool
-from kernelstream.core.experts.number_mixture import NUMBER_POOLS, SIMPLEST, WHOLE, WITHIN, reach
-from kernelstream.core.units import FARTHEST_TARGET
+from kernelstream.core.experts.number_mixture import (
+    BEYOND,
+    FEWEST,
+    NUMBER_POOLS,
+    SIMPLEST,
+    WHOLE,
+    WITHIN,
+)
+
+#: Predictions of any row that nothing bounds are within so many units.
+_FREE = 1e100
 
 #: Arrays whose last axis has a number for each expert, and sums to 1.
 _SHARES = ("shares", "past", "recent", "wide_shares", "wide_past")
@@ -109,9 +118,7 @@ def weights_of_any_row(mixture: MixtureState, targets: int) -> NDArray[np.float6
 
 def reach_of_any_row(mixture: MixtureState, targets: int) -> NDArray[np.float64]:
     """(2, targets): the least and the largest prediction of any row. Of numbers alone."""
-    count, known = len(mixture.shares), mixture.seen[0]
-    found = [
-        reach(mixture, m, known) if mixture.inside[m] >= 0.5 else (-np.inf, np.inf)
-        for m in range(count - targets, count)
-    ]
-    return np.clip(np.array(found).T, -(FARTHEST_TARGET**2), FARTHEST_TARGET**2)
+    least, largest = mixture.extremes[-targets:].T
+    beyond = BEYOND * (largest - least)
+    bounded = (mixture.inside[-targets:] >= 0.5) & (mixture.seen[0] >= FEWEST)
+    return np.where(bounded, [least - beyond, largest + beyond], [[-_FREE], [_FREE]])
