@@ -82,8 +82,8 @@ def test_one_note_about_dates_is_enough_and_names_are_quoted(tool, tmp_path):
 
 
 def test_gaps_in_other_words_are_noted_with_how_to_write_them(tool, tmp_path):
-    rows = [f"{'?' if i % 20 == 3 else f'{x:.2f}'},{x > 3}" for i, x in enumerate(X)]
-    (note,) = (n for n in notes_of(tool, tmp_path, "x,target", rows) if "'?'" in n)
+    rows = [f"{'none' if i % 20 == 3 else f'{x:.2f}'},{x > 3}" for i, x in enumerate(X)]
+    (note,) = (n for n in notes_of(tool, tmp_path, "x,target", rows) if "'none'" in n)
     assert "an empty field or NA" in note
 
 

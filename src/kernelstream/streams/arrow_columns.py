@@ -22,8 +22,6 @@ _TRUTH = {"true": 1.0, "True": 1.0, "TRUE": 1.0, "false": 0.0, "False": 0.0, "FA
 
 #: A date with dots (day, month, year) or slashes (year, month, day), and perhaps a time.
 _WRITTEN = r"^(\d{1,2}\.\d{1,2}\.\d{4}|\d{4}/\d{1,2}/\d{1,2})([ T]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?)?$"
-#: A date without marks, 20240301, in a column in which all are such.
-_COMPACT = r"^(1[5-9]|2[01])\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])$"
 #: A time of day, 9:05 or 11:38:36, and one with AM or PM.
 _TIME = r"^([01]?\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?$"
 _TWELVE = r"^(0?[1-9]|1[0-2])(:[0-5]\d){1,2} ?([AaPp][Mm])$"
@@ -41,7 +39,7 @@ _TO_ISO = (
     (r"^(\d)\.", r"0\1."), (r"^(\d\d)\.(\d)\.", r"\1.0\2."), (r"[ T](\d):", r" 0\1:"),
     (r"^(\d\d)\.(\d\d)\.(\d{4})", r"\3-\2-\1"),
     (r"^(\d{4})/(\d)/", r"\1/0\2/"), (r"^(\d{4}/\d\d)/(\d)($|[ T])", r"\1/0\2\3"),
-    (r"^(\d{4})/(\d\d)/(\d\d)", r"\1-\2-\3"), (r"^(\d{4})(\d\d)(\d\d)$", r"\1-\2-\3"),
+    (r"^(\d{4})/(\d\d)/(\d\d)", r"\1-\2-\3"),
 )  # fmt: skip
 
 #: What is still in Arrow's hands: text is encoded batch by batch.
@@ -71,11 +69,6 @@ def is_truth(arrow_type: Any) -> bool:
 def are_written_dates(values: Any) -> bool:
     """Whether strings, of which there are some, are all dates like 1.3.2024 or 2024/03/01 08:00."""
     return _all_match(values, _WRITTEN)
-
-
-def are_compact_dates(values: Any) -> bool:
-    """Whether whole numbers, of which there are some, are all dates like 20240301."""
-    return _all_match(values.cast("string"), _COMPACT)
 
 
 def are_times(values: Any) -> bool:

@@ -13,7 +13,6 @@ from kernelstream.streams import decimals
 from kernelstream.streams.arrow_columns import (
     MISSING,
     BlockColumn,
-    are_compact_dates,
     are_times,
     are_written_dates,
     block_column,
@@ -149,10 +148,6 @@ class DelimitedSource(TextSource):
             arrow_type = found.schema.field(name).type
             kind, types = kind_of(arrow_type) or "text", self._arrow.types
             written = types.is_string(arrow_type) and are_written_dates(found[name])
-            if types.is_integer(arrow_type) and name not in reading.targets:
-                known = given.get(name)
-                written = known == "date" or (not known and are_compact_dates(found[name]))
-                arrow_type = self._arrow.string() if written else arrow_type
             if written or (types.is_string(arrow_type) and are_times(found[name])):
                 kind = "date"
             self.schema[name] = given.get(name) or kind
