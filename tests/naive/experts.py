@@ -173,7 +173,7 @@ class Nearer:
 
     def __init__(self, simplest):
         self.shares = np.full(1 + simplest, 1.0 / (1 + simplest))
-        self.part, self.precision = np.ones(simplest), np.ones(simplest)
+        self.part, self.precision = np.array([1.0, 0.0])[-simplest:], np.ones(simplest)
 
     def step(self, simple, mixed, y, square, importance):
         kept = np.clip(self.part, 0.0, 1.0)

@@ -32,7 +32,7 @@ _coverage = Number(above=0.0, below=1.0)
 
 
 #: How arrays are laid out in memory: pickles hold them as they are, files do not.
-_LAYOUT = 3
+_LAYOUT = 4
 
 
 class ExpertEstimator(StreamEstimator):

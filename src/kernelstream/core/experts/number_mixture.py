@@ -43,9 +43,10 @@ FARTHEST, FAR = 10.0, 3.0
 WIDE = 0.05
 #: The same for the likelihoods of the mixture and of what lies nearer to the simplest experts.
 NEARER = 0.5
-#: How certain it is at first that all of the way from a simple expert to the mixture is right
-#: (1 / variance), and the rows over which that is learned.
-WHOLE, SHORT = 1.0, 2000.0
+#: What part of the way from a simple expert to the mixture is right, before any row: of the last
+#: value all, of the mean none, as often there is nothing to learn; how certain that is
+#: (1 / variance), and the rows over which it is learned.
+FIRST_PARTS, CERTAIN, SHORT = (1.0, 0.0), 1.0, 2000.0
 #: Predictions may lie beyond the least and the largest target so far by this part of what is
 #: between these, once there were so many; how likely that rule is right before it was tried. It
 #: holds while it is likelier than not.
@@ -153,7 +154,7 @@ def follow_answers(mixture, m, importance, numbers, y, candidates, likelihood, a
         way = mixed - simple
         error = min(limit, max(-limit, y - simple - mixture.parts[m, k] * way))
         weight = importance * way / square
-        certain = kept * mixture.certain[m, k] + (1.0 - kept) * WHOLE + weight * way
+        certain = kept * mixture.certain[m, k] + (1.0 - kept) * CERTAIN + weight * way
         mixture.certain[m, k] = certain
         mixture.parts[m, k] += weight * error / certain
 

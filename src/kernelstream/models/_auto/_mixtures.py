@@ -11,10 +11,11 @@ from kernelstream.core.experts.class_mixture import CLASS_POOLS, uncalibrated
 from kernelstream.core.experts.mixture import MixtureState, Pool
 from kernelstream.core.experts.number_mixture import (
     BEYOND,
+    CERTAIN,
     FEWEST,
+    FIRST_PARTS,
     NUMBER_POOLS,
     SIMPLEST,
-    WHOLE,
     WITHIN,
 )
 
@@ -55,7 +56,8 @@ def new_mixtures(
         wide_shares=even[:of_numbers].copy(), wide_past=even[:of_numbers].copy(),
         wide_scales=np.ones(of_numbers), extremes=np.zeros((of_numbers, 2)),
         inside=np.full(of_numbers, WITHIN),
-        parts=np.ones((of_numbers, SIMPLEST)), certain=np.full((of_numbers, SIMPLEST), WHOLE),
+        parts=np.tile(FIRST_PARTS, (of_numbers, 1)),
+        certain=np.full((of_numbers, SIMPLEST), CERTAIN),
         answers=answers / answers.sum(axis=1, keepdims=True),
         unlike=np.full((of_numbers, 2), 0.5),
     )  # fmt: skip
