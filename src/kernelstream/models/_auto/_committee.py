@@ -377,7 +377,8 @@ class Committee:
         extremes[:] = np.clip((extremes + shift[:, None]) * stretch[:, None], -1e100, 1e100)
         square = np.resize(np.minimum(stretch, 1e100) ** 2, len(self.mixture.scales))
         for scales in (self.mixture.scales, self.mixture.wide_scales):
-            scales[:] = np.clip(scales * square, 1e-12, 1e8)
+            # No more than all of a target: one that was the same so far has a unit only now.
+            scales[:] = np.clip(scales * square, 1e-12, np.maximum(1.0, scales))
 
     def group_losses(self) -> NDArray[np.float64]:
         """Of each group's experts, weighted by their shares; inf where there is no group."""
