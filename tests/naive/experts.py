@@ -172,7 +172,8 @@ class Nearer:
     """
 
     def __init__(self, simplest):
-        self.shares = np.full(1 + simplest, 1.0 / (1 + simplest))
+        first = np.array([1.0, *[1.0, 4.0][-simplest:]])
+        self.shares = first / first.sum()
         self.part, self.precision = np.array([1.0, 0.0])[-simplest:], np.ones(simplest)
 
     def step(self, simple, mixed, y, square, importance):

@@ -47,6 +47,10 @@ NEARER = 0.5
 #: value all, of the mean none, as often there is nothing to learn; how certain that is
 #: (1 / variance), and the rows over which it is learned.
 FIRST_PARTS, CERTAIN, SHORT = (1.0, 0.0), 1.0, 2000.0
+#: What the mixture has of the answer before any row, what lies nearer to the last value and what
+#: lies nearer to the mean, relative to each other. Where there is something to learn the mean loses
+#: its share within a few rows; where there is nothing, mixtures cost most in the first ones.
+FIRST_ANSWERS = (1.0, 1.0, 4.0)
 #: Predictions may lie beyond the least and the largest target so far by this part of what is
 #: between these, once there were so many; how likely that rule is right before it was tried. It
 #: holds while it is likelier than not.

@@ -13,6 +13,7 @@ from kernelstream.core.experts.number_mixture import (
     BEYOND,
     CERTAIN,
     FEWEST,
+    FIRST_ANSWERS,
     FIRST_PARTS,
     NUMBER_POOLS,
     SIMPLEST,
@@ -46,7 +47,7 @@ def new_mixtures(
     ways, of_numbers = (2 + len(pools), count) if numbers else (1 + len(pools), 0)
     # A pool of numbers adds to the shares; one of classes begins with a geometric mean of all.
     powers = np.zeros_like(even) if numbers else even
-    answers = np.column_stack([np.ones(count, np.int64), used[:, -SIMPLEST:]])[:of_numbers]
+    answers = FIRST_ANSWERS * np.column_stack([np.ones(count), used[:, -SIMPLEST:]])[:of_numbers]
     return MixtureState(
         used=used, seen=np.zeros(1), shares=even.copy(), past=even.copy(), recent=even.copy(),
         powers=np.repeat(powers[:, None], len(pools), axis=1),
