@@ -47,7 +47,8 @@ def new_mixtures(
     ways, of_numbers = (2 + len(pools), count) if numbers else (1 + len(pools), 0)
     # A pool of numbers adds to the shares; one of classes begins with a geometric mean of all.
     powers = np.zeros_like(even) if numbers else even
-    answers = FIRST_ANSWERS * np.column_stack([np.ones(count), used[:, -SIMPLEST:]])[:of_numbers]
+    simplest = np.column_stack([np.ones(count), used[:, -SIMPLEST:]])[:of_numbers]
+    answers = np.array(FIRST_ANSWERS) * simplest
     return MixtureState(
         used=used, seen=np.zeros(1), shares=even.copy(), past=even.copy(), recent=even.copy(),
         powers=np.repeat(powers[:, None], len(pools), axis=1),
