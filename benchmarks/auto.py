@@ -16,13 +16,15 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.auto_programs import PEER_ROWS, Program, programs
-from benchmarks.auto_streams import ROWS, Stream, all_streams, read
+from benchmarks.auto_streams import ROWS, Stream, all_streams, read, stored
 from benchmarks.share import share
 from benchmarks.tables import show
+from kernelstream import AutoClassifier
 
 #: Probabilities below count as this in the log loss: some programs say 0.
 LEAST = 1e-6
 BINS = 15  # of the expected calibration error
+WHOLE = ("ijcnn1", "cod-rna", "a9a")
 Cell = dict[str, Any]
 Cells = dict[tuple[str, str], Cell]  # (stream, program)
 
@@ -76,6 +78,33 @@ def quality(made: Any, y: Any) -> Cell:
         "log_loss": float(-np.mean(np.log(np.maximum(p[np.arange(len(y)), y], LEAST)))),
         "ece": 100.0 * float(np.abs(gaps).sum() / len(y)),
     }
+
+
+def whole() -> None:
+    """Mistakes on whole sets, in the order of their files and in random ones."""
+    orders = ["of its files", *(f"random, seed {seed}" for seed in range(4))]
+    with threadpool_limits(1):
+        show(
+            "mistakes in %, whole sets, training and test part together",
+            ["set", "rows", *orders, "mean of the random ones"],
+            (row for name in WHOLE if (row := _whole(name)) is not None),
+        )
+
+
+def _whole(name: str) -> list[str] | None:
+    found = stored(name)
+    if found is None:
+        return None
+    X, y = found
+    rows, errors = max(200, int(share() * len(y))), []
+    for seed in (None, *range(4)):
+        chosen = np.arange(len(y))
+        if seed is not None:
+            chosen = np.random.default_rng(seed).permutation(len(y))
+        X_now, y_now = X[chosen[:rows]], y[chosen[:rows]]
+        made = AutoClassifier(random_state=0).predict_then_learn(X_now, y_now, classes=np.unique(y))
+        errors.append(100.0 * float(np.mean(made != y_now)))
+    return [name, f"{rows:,}", *(f"{e:.2f}" for e in (*errors, np.mean(errors[1:])))]
 
 
 def _file() -> Path:

@@ -59,14 +59,23 @@ class Stream(NamedTuple):
         return self._replace(X=self.X[:rows], y=y)
 
 
-def _stored(name: str, shuffled: bool) -> Rows:
-    """Training and test part of a file as one stream."""
-    with np.load(f"{folder()}/{name}.npz", allow_pickle=False) as file:
+def stored(name: str) -> Rows | None:
+    """Training and test part of a file, one after the other; None where there is no such file."""
+    where = folder()
+    if where is None or not (where / f"{name}.npz").exists():
+        return None
+    with np.load(where / f"{name}.npz", allow_pickle=False) as file:
         if "X" in file:
-            X, y = file["X"], file["y"]
-        else:
-            X = np.concatenate([file["X_train"], file["X_test"]])
-            y = np.concatenate([file["y_train"], file["y_test"]])
+            return file["X"], file["y"]
+        parts = [[file[f"{key}_{part}"] for part in ("train", "test")] for key in "Xy"]
+    return np.concatenate(parts[0]), np.concatenate(parts[1])
+
+
+def _stored(name: str, shuffled: bool) -> Rows:
+    """The first rows of a file that is there, in its order or in a random one."""
+    found = stored(name)
+    assert found is not None
+    X, y = found
     chosen = np.random.default_rng(0).permutation(len(y)) if shuffled else np.arange(len(y))
     return X[chosen[:ROWS]], y[chosen[:ROWS]]
 
