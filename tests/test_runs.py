@@ -261,7 +261,7 @@ def test_bad_rows(tmp_path):
     assert list(run) == []  # an error ends it; the checkpoint stays
     skipping = begun(path, on_bad="skip").run()
     assert skipping.samples == 1499
-    assert any("1 rows refused (skip), the first on line 800" in note for note in skipping.notes)
+    assert any("1 row refused (skip), the first on line 800" in note for note in skipping.notes)
 
 
 def test_an_estimator_arrays_and_frames(tmp_path):

@@ -47,7 +47,7 @@ def test_bad_rows_are_skipped_on_the_way(tool, tmp_path):
     (tmp_path / "a.csv").write_text(f"x,target\n1,0\n1,2,3\n{rows}\n")
     for words in (("datasets", "convert", "a.csv", "--out", "b.csv"), ("diameter", "a.csv")):
         result = tool(*words, "--on-bad", "skip")
-        assert "1 rows refused, the first on line 3" in result.err
+        assert "1 row refused, the first on line 3" in result.err
     assert (tmp_path / "b.csv").read_text().count("\n") == 62
 
 

@@ -52,7 +52,7 @@ def test_predict_takes_what_may_differ(tool, model, rows):
     lines = result.out.splitlines()
     assert lines[0] == "line,predicted_label,decision"
     assert [line.split(",")[0] for line in lines[1:]] == ["2", "3"]
-    assert "1 rows refused, the first on line 4" in result.err
+    assert "1 row refused, the first on line 4" in result.err
     tool("predict", model, "new.csv", "--out", "said.csv", code=2)
     assert not (model.parent / "said.csv").exists()
     same = tool("predict", model, "new.csv", "--on-bad", "skip", "--scores", "--out", "-")

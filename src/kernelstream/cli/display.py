@@ -20,6 +20,7 @@ from rich.text import Text
 from kernelstream.cli.terminal import Console
 from kernelstream.evaluation.metrics import METRICS
 from kernelstream.runs import ComparisonRun, FeatureRun, Run, TuningRun
+from kernelstream.streams.bad_rows import counted
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _WIDTH = 40  # values in the sparkline
@@ -81,7 +82,7 @@ class _Display:
             table.add_row(name, text)
         table.add_row("memory", f"{size(resident_bytes())} [dim]of this process[/]")
         if refused := self.run.source.bad.count:
-            table.add_row("refused", Text(f"{refused:,} rows", style="yellow"))
+            table.add_row("refused", Text(counted(refused), style="yellow"))
         panel = Group(table, Text("Ctrl-C finishes the batch and stops", style="dim"))
         self._live.update(panel, refresh=True)
         self.cost += time.perf_counter() - start

@@ -17,6 +17,7 @@ import typer
 from kernelstream.cli.errors import UserError, checked
 from kernelstream.cli.terminal import Console, complain
 from kernelstream.streams import Source, open_stream
+from kernelstream.streams.bad_rows import counted
 
 if TYPE_CHECKING:  # predict has no run, and is to answer at once
     from kernelstream.runs._reading import StreamRun
@@ -105,4 +106,4 @@ def warn_of_bad_rows(source: Source) -> None:
     """Say on standard error how many rows were skipped, and why the first."""
     if source.bad.count:
         line, reason = source.bad.first[0]
-        complain(f"{source.bad.count:,} rows refused, the first on line {line}: {reason}")
+        complain(f"{counted(source.bad.count)} refused, the first on line {line}: {reason}")

@@ -14,6 +14,7 @@ from kernelstream.evaluation.metrics import METRICS
 from kernelstream.models import _class_weights as class_weights
 from kernelstream.models.in_units import InUnits
 from kernelstream.runs._reading import in_python, naming_note
+from kernelstream.streams.bad_rows import counted
 
 if TYPE_CHECKING:
     from kernelstream.runs.learning import Run
@@ -52,7 +53,7 @@ def row_notes(run: Run) -> list[str]:
     naming = (name for name in model.preparation.naming_columns if name not in noted)
     notes += [naming_note(name, spelling) for name in naming]
     if model.unlabelled_:
-        notes.append(f"{model.unlabelled_:,} rows had no target: not learned")
+        notes.append(f"{counted(model.unlabelled_)} had no target: not learned")
     return notes
 
 

@@ -15,6 +15,7 @@ from kernelstream.categories import NAMING
 from kernelstream.preparation import Preparation
 from kernelstream.runs._waiting import StopWaitingError, Waiting
 from kernelstream.streams import open_stream
+from kernelstream.streams.bad_rows import counted
 from kernelstream.streams.batch import Batch, Source, Text
 from kernelstream.streams.columns import check_present
 from kernelstream.streams.decimals import WRITTEN
@@ -220,7 +221,7 @@ class StreamRun:
         if not bad.count:
             return []
         line, reason = bad.first[0]
-        refused = f"{bad.count:,} rows refused ({self._reading['on_bad']})"
+        refused = f"{counted(bad.count)} refused ({self._reading['on_bad']})"
         return [f"{refused}, the first on line {line}: {reason}"]
 
 

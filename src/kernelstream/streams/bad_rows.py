@@ -12,6 +12,11 @@ POLICIES = ("raise", "skip", "quarantine")
 REMEMBERED = 10
 
 
+def counted(rows: int) -> str:
+    """In words: "1 row", "1,200 rows"."""
+    return f"{rows:,} row{'s' if rows != 1 else ''}"
+
+
 class BadRow(NamedTuple):
     """Why one row is refused."""
 
