@@ -8,6 +8,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import NullFormatter
 
 from benchmarks.arena_statistics import Comparison
 
@@ -50,6 +51,7 @@ def draw_front(axes: Axes, runs: Any, cost: str, titles: dict[str, str]) -> None
                 xytext=(2, 3), textcoords="offset points",
             )  # fmt: skip
     axes.set_xscale("log")
+    axes.xaxis.set_minor_formatter(NullFormatter())  # 2 and 3 times a power run into one another
     # What is far worse than most would squeeze the rest into a line.
     low, high = errors.min(), np.quantile(errors, 0.9)
     margin = 0.08 * (high - low) or 0.01
