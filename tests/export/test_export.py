@@ -114,6 +114,16 @@ def test_several_numbers(kind, tmp_path):
     same(tools.run_onnx(model, X)[0])
 
 
+@pytest.mark.parametrize("known", [2, 300])
+def test_numbers_of_rows_far_out_stay_near_the_targets(known):
+    """As in `predict`, once there were targets enough to know where they are."""
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    model = AutoRegressor(random_state=0).partial_fit(X[:known], X[:known] @ [1.0, 2.0, 0.0])
+    far = np.concatenate([X, 40.0 * X])
+    values = tools.run_numpy(model, far)[0]
+    np.testing.assert_allclose(values, model.predict(far), rtol=1e-9)
+
+
 def test_many_features_are_folded():
     random = np.random.default_rng(0)
     X = random.normal(size=(150, 600)) * (random.random((150, 600)) < 0.1)

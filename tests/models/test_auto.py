@@ -336,3 +336,42 @@ def test_more_memory_never_takes_fresh_starts_away(targets):
     first = np.flatnonzero(young)[0]
     assert all(young[first:])
     assert plan(3, targets, True, False, None, 4_000_000).lags
+
+
+def test_points_go_before_whole_covariances():
+    whole = [plan(33, 2, False, False, None, bytes_).whole for bytes_ in (100_000, 1_000_000)]
+    assert whole == [1, 4]
+    assert plan(300, 1, True, False, None, 4_000_000).whole == 2
+
+
+def test_noise_costs_little():
+    """Before errors say more, most of the answer is the mean."""
+    lost = []
+    for seed in range(12):
+        random = np.random.default_rng(seed)
+        X, y = random.normal(size=(200, 12)), random.normal(size=200)
+        made = AutoRegressor(random_state=0).predict_then_learn(X, y)
+        mean = np.cumsum(y)[:-1] / np.arange(1, 200)
+        ours, of_mean = (np.square(y[1:] - each)[19:].sum() for each in (made[1:], mean))
+        lost.append(ours / of_mean - 1.0)
+    assert np.mean(lost) < 0.01
+
+
+def test_nothing_is_predicted_far_beyond_the_targets_so_far():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(500, 3))
+    y = X @ [1.0, 2.0, 0.0] + np.sin(3.0 * X[:, 2])
+    model = AutoRegressor(random_state=0).partial_fit(X, y)
+    beyond = 0.5 * np.ptp(y)
+    made = model.predict(40.0 * X)
+    assert made.min() >= y.min() - beyond - 1e-9
+    assert made.max() <= y.max() + beyond + 1e-9
+    assert np.ptp(made) > np.ptp(y)
+
+
+def test_targets_that_grow_are_followed_beyond_all_before():
+    X = np.random.default_rng(0).normal(size=(2000, 2))
+    y = np.exp(np.arange(2000) / 100.0)
+    made = AutoRegressor(random_state=0).predict_then_learn(X, y)
+    of_last, ours = (each[20:] / y[21:] for each in (np.diff(y), made[1:] - y[1:]))
+    assert np.sqrt(np.mean(ours**2)) < 0.2 * np.sqrt(np.mean(of_last**2))
