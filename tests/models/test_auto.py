@@ -357,16 +357,20 @@ def test_noise_costs_little():
     assert np.mean(lost) < 0.01
 
 
-def test_nothing_is_predicted_far_beyond_the_targets_so_far():
+@pytest.mark.parametrize(("far_out", "low", "high"), [(False, 0.4, 0.7), (True, 0.9, 1.1)])
+def test_far_beyond_the_targets_so_far_half_the_way_is_predicted(far_out, low, high):
+    """All of it where targets turned out to lie far beyond those before."""
     random = np.random.default_rng(0)
     X = random.normal(size=(500, 3))
-    y = X @ [1.0, 2.0, 0.0] + np.sin(3.0 * X[:, 2])
+    if far_out:
+        X = np.where(random.random((500, 1)) < 0.1, 10.0 * X, X)
+    y = X @ [1.0, 2.0, 0.0]
     model = AutoRegressor(random_state=0).partial_fit(X, y)
-    beyond = 0.5 * np.ptp(y)
-    made = model.predict(40.0 * X)
-    assert made.min() >= y.min() - beyond - 1e-9
-    assert made.max() <= y.max() + beyond + 1e-9
-    assert np.ptp(made) > np.ptp(y)
+    rows = 20.0 * random.normal(size=(200, 3))
+    truth = rows @ [1.0, 2.0, 0.0]
+    beyond = np.abs(truth) > 1.5 * np.abs(y).max()
+    part = model.predict(rows)[beyond] / truth[beyond]
+    assert low < np.median(part) < high
 
 
 def test_targets_that_grow_are_followed_beyond_all_before():
@@ -375,3 +379,43 @@ def test_targets_that_grow_are_followed_beyond_all_before():
     made = AutoRegressor(random_state=0).predict_then_learn(X, y)
     of_last, ours = (each[20:] / y[21:] for each in (np.diff(y), made[1:] - y[1:]))
     assert np.sqrt(np.mean(ours**2)) < 0.2 * np.sqrt(np.mean(of_last**2))
+
+
+def test_large_weights_while_targets_grow(tmp_path):
+    """The pool's covariance was lost to rounding: NaN, and a file that could not be loaded."""
+    X = np.random.default_rng(0).normal(size=(90, 4))
+    model = AutoRegressor(random_state=0)
+    made = model.predict_then_learn(X, 10.0 ** np.linspace(-20, 20, 90), np.full(90, 1e6))
+    assert np.isfinite([*made, *model.predict(X)]).all()
+    model.save(tmp_path / "model.ks")
+    assert load(tmp_path / "model.ks").fingerprint() == model.fingerprint()
+
+
+@pytest.mark.parametrize("growing", [False, True])
+def test_targets_of_units_worlds_apart(growing, tmp_path):
+    """One jumps from nothing to 1e100 beside walks, or grows by a third in each row."""
+    random = np.random.default_rng(0)
+    t, X = np.arange(900), random.normal(size=(900, 3))
+    jumping = np.where(t == 10, 1e100, 1e-100 * random.normal(size=900))
+    wild = 10.0 ** np.linspace(-150, 149, 900) if growing else jumping
+    walks = np.cumsum(random.normal(size=(900, 2)), axis=0)
+    model = AutoRegressor(random_state=0).partial_fit(X, np.c_[walks[:, 0], wild, walks[:, 1]])
+    assert np.isfinite(model.predict(X)).all()
+    model.save(tmp_path / "model.ks")
+
+
+@pytest.mark.parametrize("kind", [AutoClassifier, AutoRegressor])
+def test_a_model_that_saw_rows_without_weight_alone(kind, tmp_path):
+    X = np.random.default_rng(0).normal(size=(5, 3))
+    known = {"classes": [0, 1]} if kind is AutoClassifier else {}
+    model = kind().partial_fit(X, [0, 1, 0, 1, 0], sample_weight=np.zeros(5), **known)
+    model.save(tmp_path / "model.ks")
+    assert load(tmp_path / "model.ks").fingerprint() == model.fingerprint()
+
+
+def test_a_cap_that_leaves_room_for_fewer_covariances_alone():
+    random = np.random.default_rng(0)
+    X, Y = random.normal(size=(20, 512)), random.normal(size=(20, 9))
+    model = AutoRegressor(random_state=0, max_bytes=50_488_298, max_points=30).partial_fit(X, Y)
+    model.set_params(max_bytes=18_112_434).partial_fit(X, Y)
+    assert model.nbytes_ <= 18_112_434

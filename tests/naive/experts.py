@@ -254,7 +254,7 @@ class NumberMixture:
         self.nearer, self.simplest = Nearer(simplest), simplest
         self.shares, self.wide = Shares(experts), Shares(experts)
         self.ways, self.scale, self.wide_scale = np.full(3, 1.0 / 3.0), 1.0, 1.0
-        self.moment, self.targets, self.inside = np.zeros(experts), [0.0], 0.9
+        self.moment, self.targets, self.inside = np.zeros(experts), [0.0], 0.5
         self.covariance, self.spread = spread * np.eye(experts), spread
 
     def step(self, numbers, y, importance):
@@ -263,11 +263,11 @@ class NumberMixture:
         least, largest = min(self.targets), max(self.targets)
         beyond = 0.5 * (largest - least) if len(self.targets) > 3 else np.inf
         low, high = least - beyond, largest + beyond
-        inside, near = self.inside >= 0.5, np.clip(numbers, low, high)
+        inside, near = self.inside, np.clip(numbers, low, high)
         differ = (near != numbers).any()
         free, held = (0.5 * (self.shares.now + self.wide.now) @ each for each in (numbers, near))
-        if self.simplest == 2 and inside:
-            numbers = near
+        if self.simplest == 2:
+            numbers = numbers + inside * (near - numbers)
         self.targets.append(y)
         first, third = self.shares.now @ numbers, self.wide.now @ numbers
         x = numbers - first
@@ -297,7 +297,7 @@ class NumberMixture:
         self.moment = np.linalg.solve(self.covariance, reduced @ moment)
         if differ:
             self.inside = next_share(self.inside, y - held, y - free, wide, importance)
-        return np.clip(made, low, high) if inside else made
+        return made + inside * (np.clip(made, low, high) - made)
 
 
 class Chain:

@@ -348,9 +348,9 @@ def _mix_numbers(
 ) -> Vector:
     """``number_mixture.mix_numbers`` without learning; the last mixtures, one a target."""
     weights = weights_of_any_row(mixture, targets)
-    low, high = reach_of_any_row(mixture, targets)
+    (low, high), drawn = reach_of_any_row(mixture, targets)
     mixed = program.total([each * weights[:, k] for k, each in opinions.items()])
-    return mixed.maximum(low).minimum(high)
+    return mixed * (1.0 - drawn) + mixed.maximum(low).minimum(high) * drawn
 
 
 def _mix_classes(program: Program, mixture: MixtureState, opinions: dict[int, Vector]) -> Vector:

@@ -123,7 +123,7 @@ class _Auto(ExpertEstimator):
         known = experts.established.sizes
         # What went before does not come back.
         sizes = self._sizes(outputs, known.lags, (known.leaves, known.columns))
-        if sizes._replace(whole=0) != known._replace(whole=0):
+        if sizes._replace(whole=min(sizes.whole, known.whole)) != known:
             experts.resize(sizes)
 
     def _begin_again(self) -> None:

@@ -109,14 +109,22 @@ class DelimitedSource(TextSource):
         return block.raw(0)
 
     def _has_row_names(self) -> bool:
-        """Whether rows have a field before those that the header names, as R writes them."""
-        width = 1 + len(self._names)
-        for records in (1, 3):  # more are waited for only where the first one has
-            found = self._reader.peek_records(records)
-            widths = [count_fields(each.data, each.index, self._delimiter)[0] for each in found]
-            if not widths or set(widths) != {width}:
-                return False
-        return True
+        """Whether rows have a field before those that the header names, as R writes them.
+
+        One row alone may have a comma too many, and rows that end with a delimiter have nothing
+        there that is named.
+        """
+        width, found = 1 + len(self._names), self._reader.peek_records(1)
+        if not self._all_have(found, width):  # only then more are waited for
+            return False
+        found = self._reader.peek_records(3)
+        end = self._delimiter.encode()
+        ends = all(each.data.rstrip(b"\r\n").endswith(end) for each in found)
+        return len(found) > 1 and not ends and self._all_have(found, width)
+
+    def _all_have(self, records: list[Block], width: int) -> bool:
+        fields = (count_fields(each.data, each.index, self._delimiter)[0] for each in records)
+        return bool(records) and set(fields) == {width}
 
     def _count_columns(self) -> bytes:
         """Name the columns of a file without a header."""

@@ -39,8 +39,8 @@ NOISE = 0.1
 EVERY = 8
 #: Variance of the weights of p inputs, together, in an expert that expects small ones: each has a
 #: p-th part of it, 1 at most. With 1 for each, what a hundred of them say is all but unknown. Of
-#: numbers, and of classes.
-TOGETHER_NUMBERS, TOGETHER_CLASSES = 1.0, 5.0
+#: numbers, of numbers with the last target, and of classes.
+TOGETHER_NUMBERS, TOGETHER_LAGGED, TOGETHER_CLASSES = 1.0, 5.0, 5.0
 
 
 class LinearState(NamedTuple):

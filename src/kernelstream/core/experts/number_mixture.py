@@ -5,9 +5,9 @@ is exact in most rows leads, however far it is off in the others, as the last va
 targets are zero. In those of the second, wide ones, their squares count, over the mean one, and so
 do those few rows. The pool is a least squares fit on the differences to the first shares. In the
 end the mixture is held against the simplest experts, the last value and the mean: where it does no
-better than these, its prediction lies nearer to theirs. Nothing is predicted that is far beyond the
-targets so far: one wild row of one expert would cost more than thousands of good ones gain. Where
-targets turn out to lie there, as where sizes of cities are learned, predictions may, too.
+better than these, its prediction lies nearer to theirs. What is predicted far beyond the targets so
+far is drawn back: one wild row of one expert would cost more than thousands of good ones gain.
+Where targets turn out to lie there, as where sizes of cities are learned, it no longer is.
 """
 
 import math
@@ -32,6 +32,8 @@ from kernelstream.core.units import FARTHEST_TARGET
 
 #: The pools; what they add to the share of an expert has this spread.
 NUMBER_POOLS = (Pool(0.03, 1e4),)
+#: A step makes a pool at most so much more certain: beyond, its covariance is lost to rounding.
+CERTAIN_TO = 1e-10
 #: In the pool, experts that look at the last target are at most so many units of the target away
 #: from the shares: after one that was far out a weight of a hundredth would be too much.
 APART = 30.0
@@ -52,9 +54,9 @@ FIRST_PARTS, CERTAIN, SHORT = (1.0, 0.0), 1.0, 2000.0
 #: its share within a few rows; where there is nothing, mixtures cost most in the first ones.
 FIRST_ANSWERS = (1.0, 1.0, 4.0)
 #: Predictions may lie beyond the least and the largest target so far by this part of what is
-#: between these, once there were so many; how likely that rule is right before it was tried. It
-#: holds while it is likelier than not.
-BEYOND, FEWEST, WITHIN = 0.5, 3.0, 0.9
+#: between these, once there were so many; how likely that rule is right before it was tried. By so
+#: much what is predicted beyond is drawn there.
+BEYOND, FEWEST, WITHIN = 0.5, 3.0, 0.5
 #: The part of such a share, and of those for rows that are unlike the last one, that is given back.
 GIVEN_BACK = 0.01
 #: The simplest experts of numbers, the last ones: the last value and the mean.
@@ -65,6 +67,11 @@ SIMPLEST = 2
 def log_density(error, scale):
     """Of Student's t with 4 degrees of freedom, up to a constant."""
     return -2.5 * math.log(1.0 + error * error / (4.0 * scale)) - 0.5 * math.log(scale)
+
+
+@inner
+def within(number, low, high):
+    return min(high, max(low, number))
 
 
 @inner
@@ -94,9 +101,12 @@ def follow_wide_shares(mixture, m, importance, likelihood):
 @inner
 def fit_pool(mixture, m, k, pool, x, h, error, importance):
     """One step of least squares for what the differences ``x`` add."""
+    for e in range(len(x)):
+        x[e] = within(x[e], -FARTHEST_TARGET, FARTHEST_TARGET)
     variance = spread_powers(mixture, m, k, x, h)
-    noise = mixture.scales[m]
-    limit = 3.0 * math.sqrt(noise)
+    least = CERTAIN_TO * pool.spread * dot(x, 0, x, 0, 0, len(x)) * importance
+    noise = max(mixture.scales[m], least)
+    limit = 3.0 * math.sqrt(mixture.scales[m])
     gain = importance / (noise + variance * importance)
     move_powers(mixture, m, k, pool, h, gain * min(limit, max(-limit, error)), gain)
 
@@ -109,11 +119,6 @@ def reach(mixture, m, known):
     least, largest = mixture.extremes[m, 0], mixture.extremes[m, 1]
     beyond = BEYOND * (largest - least)
     return least - beyond, largest + beyond
-
-
-@inner
-def within(number, low, high):
-    return min(high, max(low, number))
 
 
 @inner
@@ -197,7 +202,7 @@ def mix_numbers(mixture, numbers, targets, sample_weights, unlike, out):
             c, first, third = m % each, 0.0, 0.0
             low, high = reach(mixture, m, known)
             # Of any row experts are added up as they are: so exported models do it, too.
-            looks_back, inside = mixture.used[m, experts - SIMPLEST] != 0, mixture.inside[m] >= 0.5
+            looks_back, inside = mixture.used[m, experts - SIMPLEST] != 0, mixture.inside[m]
             free, held, differ = 0.0, 0.0, False
             for e in range(experts):
                 said[e] = numbers[t, e, c]
@@ -207,8 +212,8 @@ def mix_numbers(mixture, numbers, targets, sample_weights, unlike, out):
                     both = mixture.shares[m, e] + mixture.wide_shares[m, e]
                     free += 0.5 * both * said[e]
                     held += 0.5 * both * near
-                    if looks_back and inside:
-                        said[e] = near
+                    if looks_back:
+                        said[e] += inside * (near - said[e])
                     first += mixture.shares[m, e] * said[e]
                     third += mixture.wide_shares[m, e] * said[e]
             apart = APART if looks_back else math.inf
@@ -220,7 +225,7 @@ def mix_numbers(mixture, numbers, targets, sample_weights, unlike, out):
             for k in range(ways):
                 mixed += mixture.ways[m, k] * made[k]
             found = answer(mixture, m, said, mixed, candidates)
-            out[t, m // each, c] = within(found, low, high) if inside else found
+            out[t, m // each, c] = found + inside * (within(found, low, high) - found)
             if len(targets) == 0:
                 continue
             y, importance = targets[t, c], sample_weights[t]

@@ -12,6 +12,7 @@ from kernelstream.core.experts.lags import LagState, lag_pass, new_lags
 from kernelstream.core.experts.linear import (
     LINEAR_STATUS,
     TOGETHER_CLASSES,
+    TOGETHER_LAGGED,
     TOGETHER_NUMBERS,
     LinearState,
     first_covariance,
@@ -54,6 +55,12 @@ _KEPT_IN_DRIFT = 0.02
 
 #: What similar rows say of a target is within so many units: one that was far out came by chance.
 _FARTHEST = 10.0
+
+#: The least and the largest target are within so many units: their squares must have room.
+FARTHEST_EXTREME = 1e50
+
+#: The weights of linear experts where units of targets change: by more, nothing was meant.
+_LARGEST_WEIGHT = 1e6
 
 #: What the kernel experts of a group have at first: second order, and steps from small to large.
 _FIRST_SHARES = (1.0, 0.5, 0.25, 0.25)
@@ -140,11 +147,12 @@ class Committee:
         status["far"] = self.numbers and not lagged
         status["last"] = 0.0 if self.numbers else -1.0
         width = 1 + self.features + lagged * lagged_inputs(self.outputs, self.numbers)
-        # The others expect large weights: right where many inputs are exact, or are the key of a
-        # panel, of which every one has few rows.
+        # The others expect large weights: right where many inputs are exact.
         together = np.inf
-        if forget == 1.0 and not lagged:
-            together = TOGETHER_NUMBERS if self.numbers else TOGETHER_CLASSES
+        if forget == 1.0 and self.numbers:
+            together = TOGETHER_LAGGED if lagged else TOGETHER_NUMBERS
+        elif forget == 1.0 and not lagged:
+            together = TOGETHER_CLASSES
         covariance = first_covariance(
             self.features, width, together, not self.sizes.keeps_whole(place)
         )
@@ -367,6 +375,7 @@ class Committee:
                 inputs[:, 0] -= (lagged * shift).sum(axis=1)
                 lagged *= apart
             inputs *= stretch[:, None]
+            np.clip(linear.weights, -_LARGEST_WEIGHT, _LARGEST_WEIGHT, out=linear.weights)
             linear.status["last"] = (linear.status["last"] + shift[0]) * stretch[0]
         self.last[:] = (self.last + shift) * stretch
         self.level[:] = (self.level + shift) * stretch
@@ -374,7 +383,8 @@ class Committee:
             self.lags.past[:] = (self.lags.past + shift[:, None]) * stretch[:, None]
             self.lags.squares[:] = in_other_units(self.lags.squares, stretch)
         extremes = self.mixture.extremes.reshape(-1, self.targets, 2)
-        extremes[:] = np.clip((extremes + shift[:, None]) * stretch[:, None], -1e100, 1e100)
+        extremes[:] = (extremes + shift[:, None]) * stretch[:, None]
+        np.clip(extremes, -FARTHEST_EXTREME, FARTHEST_EXTREME, out=extremes)
         square = np.resize(np.minimum(stretch, 1e100) ** 2, len(self.mixture.scales))
         for scales in (self.mixture.scales, self.mixture.wide_scales):
             # No more than all of a target: one that was the same so far has a unit only now.

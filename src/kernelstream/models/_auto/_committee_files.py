@@ -11,7 +11,7 @@ from kernelstream.core.experts.neighbours import SIZE as NEIGHBOURS
 from kernelstream.core.experts.number_mixture import NUMBER_POOLS
 from kernelstream.core.units import FARTHEST_TARGET
 from kernelstream.models._auto._classes import Chains
-from kernelstream.models._auto._committee import Committee
+from kernelstream.models._auto._committee import FARTHEST_EXTREME, Committee
 from kernelstream.models._auto._files import (
     fill,
     fill_record,
@@ -228,6 +228,7 @@ def _check_committee(committee: Committee) -> None:
     pools = (np.abs(mixture.powers) <= _LARGEST_POWER).all() and (diagonals >= -1e-6).all()
     pools = pools and (np.abs(mixture.covariance) <= _LARGEST_POWER).all()
     averages = averages and bool((np.diff(mixture.extremes) >= 0.0).all())
+    averages = averages and bool((np.abs(mixture.extremes) <= FARTHEST_EXTREME).all())
     averages = averages and bool(((mixture.inside > 0.0) & (mixture.inside < 1.0)).all())
     variances = mixture.calibration[:, [3, 5, 8]]
     positive = (mixture.scales, mixture.wide_scales, variances, mixture.certain)

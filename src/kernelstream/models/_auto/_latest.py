@@ -108,7 +108,7 @@ class Latest:
         state, n = self.state, len(rows)
         for name in _NUMBERS:
             getattr(state, name)[:] = getattr(other, name)
-        state.points[:, :n], state.targets[:n] = rows.T, targets.reshape(n, -1)
+        state.points[:, :n], state.targets[:n] = rows.T, targets.reshape(n, state.targets.shape[1])
         state.written[0] = n
         measure_points(state)
 

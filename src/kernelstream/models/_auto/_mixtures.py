@@ -20,9 +20,6 @@ from kernelstream.core.experts.number_mixture import (
     WITHIN,
 )
 
-#: Predictions of any row that nothing bounds are within so many units.
-_FREE = 1e100
-
 #: Arrays whose last axis has a number for each expert, and sums to 1.
 _SHARES = ("shares", "past", "recent", "wide_shares", "wide_past")
 #: All arrays with such an axis.
@@ -120,9 +117,13 @@ def weights_of_any_row(mixture: MixtureState, targets: int) -> NDArray[np.float6
     return weights  # type: ignore[no-any-return]
 
 
-def reach_of_any_row(mixture: MixtureState, targets: int) -> NDArray[np.float64]:
-    """(2, targets): the least and the largest prediction of any row. Of numbers alone."""
+def reach_of_any_row(
+    mixture: MixtureState, targets: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(2, targets), (targets,): the least and the largest prediction of any row, and by how much
+    what lies beyond is drawn there. Of numbers alone.
+    """
     least, largest = mixture.extremes[-targets:].T
     beyond = BEYOND * (largest - least)
-    bounded = (mixture.inside[-targets:] >= 0.5) & (mixture.seen[0] >= FEWEST)
-    return np.where(bounded, [least - beyond, largest + beyond], [[-_FREE], [_FREE]])
+    drawn = mixture.inside[-targets:] * (mixture.seen[0] >= FEWEST)
+    return np.array([least - beyond, largest + beyond]), drawn

@@ -23,6 +23,8 @@ from kernelstream.rows import count_rows
 _LARGEST = 1e3
 #: Experts that fit a function learn from targets within so many units: one far out would spoil it.
 _NEAR_TARGET = 30.0
+#: By so much the unit of a target changes at once: nothing that was learned outlives that.
+_LARGEST_CHANGE = 1e30
 #: Features beyond are folded into so many columns, 2^9.
 WIDEST = 512
 
@@ -138,9 +140,10 @@ class TargetUnits:
         if scale <= CONSTANT * abs(center):
             scale = self.scale  # the same value for long: the unit of before will do
         before, after = self.scale or 1.0, scale or 1.0
-        change = (self.center - center) / before, before / after
+        shift, stretch = (self.center - center) / before, before / after
         self.center, self.scale = center, scale
-        return change
+        most = _LARGEST_CHANGE
+        return min(most, max(-most, shift)), min(most, max(1.0 / most, stretch))
 
     def is_off(self) -> bool:
         """Whether the unit in use is far from the targets of late."""
