@@ -24,6 +24,8 @@ def beaten_by(metric: str, values: Mapping[str, float], task: str, suffix: str =
 
     >>> beaten_by("mae", {"mae": 1.5, "no_change": 2.0, "majority": 1.25}, "regression")
     'the mean would have done better than the model (mae 1.25 instead of 1.5)'
+    >>> beaten_by("mae", {"mae": 1.5, "no_change": 2.0, "majority": 1.49}, "regression")
+    'the mean would have done as well as the model (mae 1.49, and 1.5)'
     """
     rules = _rules(values, task, suffix)
     sign = 1.0 if METRICS[metric].lower_is_better else -1.0
@@ -31,6 +33,8 @@ def beaten_by(metric: str, values: Mapping[str, float], task: str, suffix: str =
     model, other = (f"{value:.4g}" for value in (values[metric + suffix], rules[rule]))
     if model == other != "nan":
         return f"{rule} would have done as well as the model ({metric} {other})"
+    if sign > 0.0 and 0.99 * values[metric + suffix] <= rules[rule] < values[metric + suffix]:
+        return f"{rule} would have done as well as the model ({metric} {other}, and {model})"
     if sign * values[metric + suffix] > sign * rules[rule]:
         return f"{rule} would have done better than the model ({metric} {other} instead of {model})"
     if values.get(f"kappa{suffix}", 1.0) < 5e-5:

@@ -76,14 +76,16 @@ def _quality_notes(run: Run) -> list[str]:
     model, spelling = run.model, run._spelling
     metric, values = run.score.trace.metrics[0], run.score.trace.summary()
     names = ", ".join(spelling(name) for name in (run.method.try_first if run.method else ()))
-    to_try = f"{names} or {spelling('model')}" if names else spelling("model")
+    cure = f"try another {f'{names} or ' if names else ''}{spelling('model')}"
+    if run.method is not None and run.method.name == registry.DEFAULT:  # others are no better
+        cure = "other columns may say more about the target"
     worse, often = [], _often(run)
     # Until the units of a target are known the mean is all that is predicted.
     waits = isinstance(model.estimator, InUnits)
     if not waits or run.score.samples > run.settings["warm_up"]:
         for when, suffix in (("", ""), ("lately ", "_window")):
             if rule := quality.beaten_by(metric, values, model.task, suffix):
-                worse.append(f"{when}{rule}: {often or f'try another {to_try}'}")
+                worse.append(f"{when}{rule}: {often or cure}")
     frozen = [] if worse and often else _frozen_notes(run, metric, values)
     return worse[:1] + frozen + _far_inputs(run, FAR if worse else VERY_FAR)
 
