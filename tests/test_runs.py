@@ -338,8 +338,13 @@ def test_the_saved_model_is_measured_on_rows_it_has_not_seen(tmp_path, numbers, 
     saved = Run(tmp_path / "first.csv", TARGETS[numbers], method, **settings).run().model
     rest = next(open_stream(path, target=TARGETS[numbers], batch_rows=2000))
     true, predicted = saved.targets_of(rest)[0][1200:], saved.predict(rest)[1200:]
+    if numbers and method == "auto":
+        low, high = saved.predict_interval(rest)[1200:].T
+        inside = (low <= true) & (true <= high)
+        assert result.frozen["interval_coverage"] == pytest.approx(inside.mean())
     if numbers:
         assert result.frozen["mae"] == pytest.approx(np.abs(predicted - true).mean())
+        assert ("interval_coverage" in result.frozen) == (method == "auto")
     else:
         assert result.frozen["accuracy"] == pytest.approx((predicted == true).mean())
 
@@ -366,6 +371,10 @@ def test_a_saved_model_that_no_change_would_beat(tmp_path):
     assert result.baselines["no_change_window"] < result.frozen["mae"]
     assert result.frozen["mae"] < result.baselines["majority_window"]
     assert any("once it no longer learns, no change would have done" in n for n in result.notes)
+    assert result.frozen["interval_coverage"] < 0.8
+    assert any(
+        "intervals of 90% of the saved model contained the target" in n for n in result.notes
+    )
 
 
 def test_a_saved_model_by_a_metric_that_baselines_do_not_have():

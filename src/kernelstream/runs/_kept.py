@@ -19,6 +19,8 @@ from kernelstream.streams.batch import Batch, Text
 
 #: Rows that say something about a copy; fewer if the window is smaller.
 FEWEST_ROWS = 20
+#: Of the intervals whose coverage is measured.
+COVERAGE = 0.9
 #: Bytes of a copy, and of the rows since, beyond which none are kept.
 MOST_BYTES = 50_000_000
 
@@ -110,7 +112,11 @@ class Kept:
             extras = {name: getattr(made, name) for name in learner.needs}
             score.update_codes(labels.encode(y), labels.encode(made.predicted), **extras)
         values = score.values()
-        return {"rows": rows, **{name: values[f"{name}_window"] for name in metrics}}
+        found = {"rows": rows, **{name: values[f"{name}_window"] for name in metrics}}
+        if hasattr(saved.estimator, "predict_interval") and y.ndim == 1:
+            low, high = saved.estimator.predict_interval(X, COVERAGE).T
+            found["interval_coverage"] = float(np.mean((low <= y) & (y <= high)))
+        return found
 
 
 def _nbytes(part: Batch) -> int:

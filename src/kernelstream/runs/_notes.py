@@ -13,6 +13,7 @@ from kernelstream.evaluation import quality
 from kernelstream.evaluation.metrics import METRICS
 from kernelstream.models import _class_weights as class_weights
 from kernelstream.models.in_units import InUnits
+from kernelstream.runs._kept import COVERAGE
 from kernelstream.runs._reading import in_python, naming_note
 from kernelstream.streams.bad_rows import counted
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 #: The usual row of the last ones (at least so many) may be this many deviations from the mean where
 #: the model does badly, and where it does not: seasons may take a healthy column beyond the first.
 FEWEST_ROWS, FAR, VERY_FAR = 20, 5.0, 10.0
+#: Intervals of the saved model that contain fewer targets are noted.
+FEW_COVERED = 0.8
 #: A class with this part of the rows is nearly always right: the others are rare.
 NEARLY_ALL = 0.8
 
@@ -121,6 +124,22 @@ def _frozen_notes(run: Run, metric: str, values: Mapping[str, float]) -> list[st
     frozen = run.frozen
     if frozen is None:
         return []
+    return _worse_when_frozen(run, frozen, metric, values) + _narrow_intervals(frozen)
+
+
+def _narrow_intervals(frozen: Mapping[str, float]) -> list[str]:
+    covered = frozen.get("interval_coverage", COVERAGE)
+    if covered >= FEW_COVERED:
+        return []
+    return [
+        f"intervals of {COVERAGE:.0%} of the saved model contained the target in {covered:.0%} of "
+        f"the last {frozen['rows']:,} rows, which it did not learn from: let it learn on"
+    ]
+
+
+def _worse_when_frozen(
+    run: Run, frozen: Mapping[str, float], metric: str, values: Mapping[str, float]
+) -> list[str]:
     constant, sign = values["majority_window"], -1.0
     if METRICS[metric].lower_is_better:
         sign = 1.0
