@@ -7,6 +7,7 @@ import pytest
 
 from kernelstream import AutoClassifier, AutoRegressor, load
 from kernelstream.models._auto._history import FIRST, MOST_RECORDS, WIDTH, History
+from kernelstream.models._auto._told import _of_columns
 
 
 def stream(rows=3000, jump=True):
@@ -121,3 +122,9 @@ def test_a_history_of_nonsense_is_refused(change):
         History.from_document({**header, **change}, arrays, 2 * FIRST + 5)
     with pytest.raises(ValueError, match="history"):
         History.from_document(header, arrays, 3 * FIRST)
+
+
+def test_columns_that_share_an_input_are_named_once():
+    shares = {"city or zone": 0.3, "city": 0.29, "age": 0.28, "id": 0.07, "x": 0.06}
+    assert _of_columns(shares) == "city or zone and age matter most"
+    assert _of_columns({"city": 0.5, "city or zone": 0.5, "age": 0.0}) == "city matters most"

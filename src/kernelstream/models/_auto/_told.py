@@ -186,12 +186,16 @@ def _of_columns(importances: Mapping[str, float]) -> str:
         return ""
     if ranked[0][1] < _STANDS_OUT / len(ranked):
         return "no column matters much more than the others"
-    names, total = [], 0.0
+    names: list[str] = []
+    named, total = set[str](), 0.0
     for name, share in ranked[:_MOST_NAMES]:
         if total >= _ENOUGH or share < 0.5 * ranked[0][1] / _MOST_NAMES:
             break
-        names.append(name)
         total += share
+        columns = set(name.split(" or "))  # some share an input
+        if not columns & named:
+            names.append(name)
+            named |= columns
     return f"{_listed(names)} {'matter' if len(names) > 1 else 'matters'} most"
 
 
