@@ -19,6 +19,7 @@ from kernelstream.core.experts.number_mixture import (
     SIMPLEST,
     WITHIN,
 )
+from kernelstream.core.units import FARTHEST_TARGET
 
 #: Arrays whose last axis has a number for each expert, and sums to 1.
 _SHARES = ("shares", "past", "recent", "wide_shares", "wide_past")
@@ -125,5 +126,7 @@ def reach_of_any_row(
     """
     least, largest = mixture.extremes[-targets:].T
     beyond = BEYOND * (largest - least)
-    drawn = mixture.inside[-targets:] * (mixture.seen[0] >= FEWEST)
-    return np.array([least - beyond, largest + beyond]), drawn
+    ends = np.array([least - beyond, largest + beyond])
+    if mixture.seen[0] < FEWEST:
+        ends[:] = [[-FARTHEST_TARGET], [FARTHEST_TARGET]]
+    return ends, mixture.inside[-targets:]
