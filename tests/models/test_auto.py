@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from kernelstream import AutoClassifier, AutoRegressor, KRLSTRegressor, load
+from kernelstream import AutoClassifier, AutoRegressor, KRLSTRegressor, load, storage
 from kernelstream.models._auto._sizes import plan
 from kernelstream.models._auto._state import AutoState
 
@@ -419,3 +419,14 @@ def test_a_cap_that_leaves_room_for_fewer_covariances_alone():
     model = AutoRegressor(random_state=0, max_bytes=50_488_298, max_points=30).partial_fit(X, Y)
     model.set_params(max_bytes=18_112_434).partial_fit(X, Y)
     assert model.nbytes_ <= 18_112_434
+
+
+@pytest.mark.parametrize(("name", "number"), [("extremes", -1e200), ("inside", 1.0), ("seen", -1)])
+def test_damaged_numbers_of_mixtures_are_refused(name, number, tmp_path):
+    X, _, y = rows(n=100)
+    header, arrays = AutoRegressor(random_state=0).partial_fit(X, y)._document()
+    arrays[f"mixture_{name}"] = arrays[f"mixture_{name}"].copy()
+    arrays[f"mixture_{name}"].flat[0] = number
+    storage.write(tmp_path / "model.ks", "AutoRegressor", header, arrays)
+    with pytest.raises(ValueError, match="shares of the experts"):
+        load(tmp_path / "model.ks")

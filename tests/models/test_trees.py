@@ -63,6 +63,7 @@ def test_less_memory_begins_the_trees_again_and_doubts_them(tmp_path):
         ("mixture_powers", (0, 0, 0), 1e308),
         ("mixture_covariance", (0, 0, 0, 0), -1e200),
         ("mixture_past", (0, 0), -1.0),
+        ("mixture_seen", (0,), -1.0),
         ("mixture_recent", (0, 0), 1e308),
         ("memory_right", (0,), 7e8),
         ("memory_scales", (0,), -1.0),

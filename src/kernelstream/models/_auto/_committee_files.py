@@ -230,6 +230,7 @@ def _check_committee(committee: Committee) -> None:
     averages = averages and bool((np.diff(mixture.extremes) >= 0.0).all())
     averages = averages and bool((np.abs(mixture.extremes) <= FARTHEST_EXTREME).all())
     averages = averages and bool(((mixture.inside > 0.0) & (mixture.inside < 1.0)).all())
+    counted = min(mixture.seen[0], committee.level_seen[0]) >= 0.0
     variances = mixture.calibration[:, [3, 5, 8]]
     positive = (mixture.scales, mixture.wide_scales, variances, mixture.certain)
     if not (
@@ -241,6 +242,7 @@ def _check_committee(committee: Committee) -> None:
         and averages
         and unlike
         and pools
+        and counted
         and all((part > 0.0).all() for part in positive)
     ):
         raise ValueError("the shares of the experts are out of range")
