@@ -6,9 +6,20 @@ import re
 from importlib import import_module
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from benchmarks import auto, auto_programs, auto_streams, fuzz, fuzz_files, kill, policy, soak
+from benchmarks import (
+    auto,
+    auto_programs,
+    auto_streams,
+    fuzz,
+    fuzz_files,
+    kill,
+    policy,
+    raw_tables,
+    soak,
+)
 from benchmarks.__main__ import BENCHMARKS, USUAL
 
 
@@ -217,3 +228,67 @@ def test_a_little_damage(monkeypatch, capsys):
     assert cells(out, "all")[1] == "66"
     assert cells(out, "csv")[1] == "1"
     assert "No failures." in out
+
+
+def test_whole_sets_in_several_orders(monkeypatch, capsys, tmp_path):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(400, 2))
+    np.savez(tmp_path / "a9a.npz", X_train=X[:300], X_test=X[300:],
+             y_train=X[:300, 0] > 0, y_test=X[300:, 0] > 0)  # fmt: skip
+    monkeypatch.setattr(auto_streams, "folder", lambda: tmp_path)
+    auto.whole()
+    out = capsys.readouterr().out
+    row = cells(out, "a9a")
+    errors = [float(cell) for cell in row[2:]]
+    assert row[1] == "400"
+    assert 0.0 < max(errors) < 20.0
+    assert errors[-1] == pytest.approx(np.mean(errors[1:-1]), abs=0.01)
+    assert "ijcnn1" not in out  # not there
+
+
+@pytest.mark.parametrize("numbers", [True, False])
+def test_the_linear_baseline_is_ridge_regression_on_the_rows_before(numbers):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 3))
+    y = X @ [1.0, -2.0, 0.5] + random.normal(size=60)
+    y = y if numbers else np.digitize(y, [-1.0, 1.0])
+    apart = [(X[t] - X[: t + 1].mean(axis=0)) / X[: t + 1].std(axis=0) for t in range(1, 60)]
+    inputs = np.column_stack([np.ones(60), np.vstack([np.zeros(3), apart])])
+    unit = (y - y[:20].mean()) / y[:20].std()
+    truth = unit[:, None] if numbers else np.eye(3)[y]
+    made = np.zeros(truth.shape)
+    for t in range(1, 60):
+        Z = inputs[:t]
+        made[t] = inputs[t] @ np.linalg.solve(Z.T @ Z + np.eye(4), Z.T @ truth[:t])
+    expected = (made[1:].argmax(axis=1) == y[1:]).mean()
+    if numbers:
+        expected = (
+            1.0
+            - np.square(truth - made)[1:].sum()
+            / np.square(y[1:] - y[1:].mean()).sum()
+            * y[:20].var()
+        )
+    halves = [(X[:25], y[:25]), (X[25:], y[25:])]
+    assert raw_tables._linear(halves, numbers) == pytest.approx(expected)
+
+
+def test_targets_of_raw_tables():
+    n = 200
+    table = pd.DataFrame({
+        "rownames": np.arange(n), "id": np.arange(n) * 3, "height": np.sin(np.arange(n)),
+        "sex": ["f", "m"] * (n // 2), "name": [f"n{i}" for i in range(n)],
+    })  # fmt: skip
+    assert list(raw_tables._targets(table, "any")) == [("height", True), ("sex", False)]
+
+
+def test_a_raw_table_is_measured_as_it_is_learned(tmp_path):
+    random = np.random.default_rng(0)
+    table = pd.DataFrame({"x": random.normal(size=300), "city": random.choice(["a", "b"], 300)})
+    table["y"] = table.x + (table.city == "a")
+    table.to_csv(tmp_path / "table.csv", index=False)
+    found = raw_tables._measure(tmp_path / "table.csv", "y", True, "table, y")
+    assert found.rows == 300
+    assert found.no_change < -0.5
+    assert found.usual < 0.0 < 0.8 < min(found.ours, found.linear)
+    assert found.ahead == found.ours - found.usual
+    assert raw_tables._split(np.array([0.1, 0.0, -0.01, -0.5]), 0.02) == (1, 2, 1)

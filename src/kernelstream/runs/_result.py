@@ -21,8 +21,9 @@ class Result(NamedTuple):
     trace: Trace
     notes: list[str]  # what the user should know
     stopped_by: str | None  # what ended it before the stream was over
-    #: What the model, no longer learning, does on the last rows: how many ``rows``, and metrics;
-    #: None where the stream was too short for that, or was gone on with too late.
+    #: What the model, no longer learning, does on the last rows: how many ``rows``, metrics, and
+    #: ``interval_coverage`` where it has intervals; None where the stream was too short for that,
+    #: or was gone on with too late.
     frozen: dict[str, float] | None = None
 
 

@@ -23,9 +23,9 @@ SCALES = ((0.125, 1.0, 4.0), (0.5, 0.5, 1.0), (2.0, 1.0, 4.0))
 #: Linear experts: whether the last target is an input, and how fast they forget.
 LINEAR = ((False, 1.0), (False, 0.999), (True, 1.0), (True, 0.999))
 #: Which of these keep their whole covariance where memory is short: first those that do not forget.
-#: There is a part of the memory for it, or another one of what is beyond so many bytes: with few,
-#: points are worth more.
-WHOLE_FIRST, FOR_LINEAR, FOR_LINEAR_BEYOND, BEYOND = (0, 2, 1, 3), 0.15, 0.4, 200_000
+#: There is a part of the memory for it, or a larger one of what is more than so many bytes: with
+#: few, points are worth more.
+WHOLE_FIRST, FOR_LINEAR, FOR_LINEAR_OF_MORE, SHORT = (0, 2, 1, 3), 0.15, 0.4, 200_000
 #: Decays of the chains of classes; the last one counts classes alone.
 DECAYS = (0.999, 0.95, 0.999)
 #: Points of a group before the race, of the leading one after it, and once many rows were seen.
@@ -111,7 +111,7 @@ def plan(
     limit = np.inf if max_bytes is None else max_bytes
     inputs = lagged_inputs(outputs, numbers)
     linear = np.cumsum([8 * (1 + features + inputs * LINEAR[k][0]) ** 2 for k in WHOLE_FIRST])
-    for_linear = max(FOR_LINEAR * limit, FOR_LINEAR_BEYOND * (limit - BEYOND))
+    for_linear = max(FOR_LINEAR * limit, FOR_LINEAR_OF_MORE * (limit - SHORT))
     whole = int((linear <= for_linear).sum())
     targets = outputs if numbers else 1
     memory = int(min(512, max(LEAST_MEMORY, limit / 8 // (8 * (features + targets)))))
